@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const sn_cli_verb verbs[] = {
+    {"help", snug_cmd_help, "help on a verb, or on a trouble: snug help out-of-memory"},
+};
+
+const sn_cli_verb *sn_cli_verbs(size_t *n)
+{
+    *n = sizeof verbs / sizeof verbs[0];
+    return verbs;
+}
+
+int sn_cli_fail(const snug_error *err)
+{
+    fputs("error: ", stderr);
+    if (err->where[0]) {
+        sn_cli_print_safe(stderr, err->where);
+        fputs(": ", stderr);
+    }
+    sn_cli_print_safe(stderr, err->what);
+    fputc('\n', stderr);
+    return snug_status_exit_code(err->code);
+}
+
+int sn_cli_usage(const char *verb, const char *format, ...)
+{
+    va_list args;
+    char line[512];
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fprintf(stderr, "error: snug %s: ", verb);
+    sn_cli_print_safe(stderr, line);
+    fprintf(stderr, "\nhint:  snug %s --help\n", verb);
+    return SN_EXIT_USAGE;
+}
+
+static int unknown_verb(const char *name)
+{
+    const char *names[sizeof verbs / sizeof verbs[0]];
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        names[i] = verbs[i].name;
+    const char *near = sn_cli_nearest(name, names, sizeof verbs / sizeof verbs[0]);
+    fputs("error: snug has no verb '", stderr);
+    sn_cli_print_safe(stderr, name);
+    if (near)
+        fprintf(stderr, "'; did you mean 'snug %s'?\n", near);
+    else
+        fputs("'; 'snug help' lists them\n", stderr);
+    return SN_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        char name[] = "help", *help[] = {name, NULL};
+        snug_cmd_help(1, help);
+        return SN_EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+        puts("snug " SNUG_VERSION);
+        return SN_EXIT_DONE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+        return snug_cmd_help(argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        if (!strcmp(argv[1], verbs[i].name))
+            return verbs[i].run(argc - 1, argv + 1);
+    return unknown_verb(argv[1]);
+}
