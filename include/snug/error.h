@@ -49,12 +49,12 @@ typedef enum snug_status {
 } snug_status;
 
 typedef struct snug_error {
-    snug_status code;  /* as returned */
-    char what[224];    /* one complete line, with the numbers */
-    char where[96];    /* "model.keras: layer 'conv2d_3'"; empty if the message says it all */
-    uint64_t pos;      /* byte or line in the input, 0 if none */
-    uint64_t need;     /* SNUG_E_DOES_NOT_FIT: bytes needed */
-    uint64_t have;     /* SNUG_E_DOES_NOT_FIT: bytes in the budget */
+    snug_status code; /* as returned */
+    char what[224];   /* one complete line, with the numbers */
+    char where[96];   /* "model.keras: layer 'conv2d_3'"; empty if the message says it all */
+    uint64_t pos;     /* byte or line in the input, 0 if none */
+    uint64_t need;    /* SNUG_E_DOES_NOT_FIT: bytes needed */
+    uint64_t have;    /* SNUG_E_DOES_NOT_FIT: bytes in the budget */
 } snug_error;
 
 #define SNUG_ERROR_INIT                                                                            \

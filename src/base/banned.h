@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok rand srand atoi atof atol
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok rand srand atoi atof \
+    atol
 #pragma GCC poison malloc calloc realloc strdup strndup
 
 #endif

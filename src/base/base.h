@@ -4,7 +4,8 @@
  * error, small text helpers.
  *
  *     if (sn_mul_u64(&bytes, n, size))
- *         return sn_fail(err, SNUG_E_INPUT, "image of %" PRIu64 " x %" PRIu64 " is absurd", n, size);
+ *         return sn_fail(err, SNUG_E_INPUT, "image of %" PRIu64 " x %" PRIu64 " is absurd", n,
+ * size);
  *
  * Ownership: nothing here owns anything.  Threads: everything here is reentrant.
  */
@@ -45,7 +46,8 @@ static inline bool sn_add_u64(uint64_t *out, uint64_t a, uint64_t b)
 {
     return __builtin_add_overflow(a, b, out);
 }
-/* value rounded up to a multiple of align (a power of two). The caller knows that it cannot wrap. */
+/* value rounded up to a multiple of align (a power of two). The caller knows that it cannot wrap.
+ */
 static inline uint64_t sn_align_up(uint64_t value, uint64_t align)
 {
     return (value + align - 1) & ~(align - 1);
@@ -74,7 +76,8 @@ bool sn_parse_size(const char *text, uint64_t *bytes);
 /* Strict whole numbers and reals (the whole text, no spaces); false when out of [lo, hi]. */
 bool sn_parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *value);
 bool sn_parse_f64(const char *text, double lo, double hi, double *value);
-/* "512 B", "3.5 KiB", "1633 MiB", "17.6 GiB": whole MiB below 10 GiB, one decimal above. Returns out. */
+/* "512 B", "3.5 KiB", "1633 MiB", "17.6 GiB": whole MiB below 10 GiB, one decimal above. Returns
+ * out. */
 char *sn_format_bytes(char *out, size_t n, uint64_t bytes);
 /* "0.21 s", "45 s", "6 h 38 min". Returns out. */
 char *sn_format_seconds(char *out, size_t n, double seconds);

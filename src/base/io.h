@@ -14,7 +14,8 @@
 #include "base/ledger.h"
 
 /* Reads a whole file (also a pipe or a file of /proc whose size is not known). SNUG_E_NOT_FOUND,
- * SNUG_E_IO, SNUG_E_INPUT when it is longer than limit. A NUL follows the bytes and does not count. */
+ * SNUG_E_IO, SNUG_E_INPUT when it is longer than limit. A NUL follows the bytes and does not count.
+ */
 snug_status sn_io_read_all(char **out, size_t *n, const char *path, uint64_t limit, sn_tag tag,
                            snug_error *err);
 /* Exactly n bytes at offset, or SNUG_E_INPUT "ends at byte ..., ... expected". Retries EINTR. */

@@ -21,7 +21,8 @@ static inline float sn_uniform_f32(uint32_t word)
 {
     return (float)(word >> 8) * (1.0f / 16777216.0f);
 }
-/* One key from several numbers (SplitMix64 mixing), for (seed, epoch), (seed, layer) and the like. */
+/* One key from several numbers (SplitMix64 mixing), for (seed, epoch), (seed, layer) and the like.
+ */
 uint64_t sn_mix_u64(uint64_t a, uint64_t b);
 /* Element i of the keyed permutation of 0..n-1. O(1) memory; n >= 1. */
 uint64_t sn_permute(uint64_t i, uint64_t n, uint64_t key);
