@@ -30,7 +30,7 @@ void sn_buf_puts(sn_buf *buf, const char *text);
 void sn_buf_putc(sn_buf *buf, char c);
 void sn_buf_printf(sn_buf *buf, const char *format, ...) SNUG_PRINTF(2, 3);
 void sn_buf_vprintf(sn_buf *buf, const char *format, va_list args);
-/* Text with <>&" replaced for HTML. */
+/* Text with < > & and " replaced for HTML. */
 void sn_buf_puts_html(sn_buf *buf, const char *text);
 /* len = 0, memory kept. */
 void sn_buf_clear(sn_buf *buf);

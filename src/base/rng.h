@@ -4,7 +4,7 @@
  * Easy as 1, 2, 3", SC'11) and a keyed permutation of an index (a Feistel network with cycle
  * walking). The same (key, counter) gives the same draw on every device, layout and slicing.
  *
- *     uint32_t r[4];  sn_philox(r, seed, layer, step, position);
+ *     uint32_t r[4];  sn_philox(r, sn_mix_u64(seed, layer), step, position);
  *     uint64_t j = sn_permute(i, n, key);                 // i -> j is a bijection on 0..n-1
  *
  * Ownership: none.  Threads: pure functions.
