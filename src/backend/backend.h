@@ -60,6 +60,8 @@ typedef struct sn_proposal {
     uint64_t workspace_bytes; /* scratch, live during this instruction only */
     uint64_t runtime_bytes;   /* allocated inside the library that runs it, worst case */
     char why[96];             /* why kernels before it in the list were refused; may be "" */
+    uint8_t queue;            /* 0 compute; 1 copy, where the device has two. The planner clears the
+                               * proposal before it asks. */
 } sn_proposal;
 
 typedef struct sn_memory sn_memory; /* reserved slabs; defined by the backend */

@@ -69,7 +69,9 @@ typedef struct sn_node {
     bool is_replay;      /* recomputes a forward value for backward */
     /* lowering's: */
     uint16_t kernel;
+    uint8_t queue;
     uint64_t workspace_bytes, runtime_bytes;
+    const char *why; /* why better kernels were refused, "" or NULL: none was */
 } sn_node;
 
 typedef enum sn_graph_mode { SN_GRAPH_TRAIN, SN_GRAPH_EVALUATE, SN_GRAPH_PREDICT } sn_graph_mode;
