@@ -47,7 +47,6 @@ typedef struct snug_optimizer {
     float beta1, beta2;       /* Adam, AdamW .9 .999; Lion .9 .99 */
     float rho;                /* RMSprop .9 */
     float epsilon;            /* 1e-7 */
-    float start;              /* Adagrad: the accumulators' first value, .1 */
     bool nesterov, centered;
     float weight_decay; /* decoupled; default 0, AdamW .004; negative: none for AdamW too */
     float clip_value, clip_norm, clip_global_norm; /* 0: off; one at most */
