@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <mm_malloc.h> /* part of immintrin.h; calls malloc */
+#endif
 
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok rand srand atoi atof \
     atol
