@@ -115,6 +115,8 @@ snug_status sn_graph_add_value(sn_graph *graph, const char *name, const sn_desc 
 snug_status sn_graph_append(sn_graph *graph, sn_op_id op, const sn_attrs *attrs, int n_in,
                             const sn_ref *in, int n_out, const bool *want, sn_phase phase,
                             const char *layer, int32_t layer_index, sn_ref *out, snug_error *err);
+/* The input whose bytes output `output` of an update overwrites, -1: none (x' in ops.def). */
+int sn_graph_overwrites(sn_op_id op, int output);
 /* An empty node at the end of nodes with room for its lists; the caller fills it in. */
 sn_node *sn_graph_raw_node(sn_graph *graph, int n_in, int n_out);
 /* SNUG_E_INTERNAL naming the broken invariant. Sets producers anew. */
@@ -122,11 +124,14 @@ snug_status sn_graph_check(sn_graph *graph, snug_error *err);
 /* For each value the number of the last node that reads it (or its storage), UINT32_MAX if none. */
 snug_status sn_graph_last_uses(const sn_graph *graph, uint32_t **last, snug_error *err);
 
-/* ---- passes (passes.c, order.c), each leaves a graph that sn_graph_check accepts ---- */
+/* ---- passes (fuse.c, grad.c, replay.c), each leaves a graph that sn_graph_check accepts ---- */
 snug_status sn_graph_fuse(sn_graph *graph, snug_error *err);
-snug_status sn_graph_backward(sn_graph *graph, snug_error *err); /* grad.c: gradients, updates */
+/* Where the node keeps its fused activation; NULL if its operator has none. */
+sn_act_attrs *sn_graph_fused_act(sn_node *node);
+/* Gradients, in the order that frees most (a weight's before its input's), and updates as soon as
+ * the gradient is complete and the old weight was read for the last time. */
+snug_status sn_graph_backward(sn_graph *graph, snug_error *err);
 snug_status sn_graph_replay(sn_graph *graph, snug_error *err);
-snug_status sn_graph_order(sn_graph *graph, snug_error *err);
 
 /* A listing, one line a node, for tests and for people. */
 typedef struct sn_buf sn_buf;
