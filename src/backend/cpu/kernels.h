@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernels.h - every kernel of the CPU backend; table.c puts them in order.
+ *
+ *     static const sn_cpu_kernel *const dense[] = {&sn_cpu_k_dense, &sn_cpu_k_reference, NULL};
+ *
+ * Ownership: static.  Threads: read-only.
+ */
+#ifndef SN_BACKEND_CPU_KERNELS_H
+#define SN_BACKEND_CPU_KERNELS_H
+
+#include "backend/cpu/internal.h"
+
+extern const sn_cpu_kernel sn_cpu_k_reference;
+extern const sn_cpu_kernel sn_cpu_k_reorder;
+
+#endif
