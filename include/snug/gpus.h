@@ -39,11 +39,12 @@ typedef struct snug_gpus_options {
     const snug_gpus *previous; /* an earlier snapshot: tells idle from running; NULL: none */
     size_t n_ram_processes;    /* largest holders of RAM to list; 0: 10 */
     bool processes_only;       /* no cards, no memory: only good as a later one's `previous` */
+    uint32_t uid;              /* whose processes may be closed; 0: the caller's real user's */
 } snug_gpus_options;
 
 #define SNUG_GPUS_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        sizeof(snug_gpus_options), NULL, NULL, NULL, 0, false                                      \
+        sizeof(snug_gpus_options), NULL, NULL, NULL, 0, false, 0                                   \
     }
 
 /* One process as a holder, of one card's memory or of RAM. */
@@ -142,7 +143,7 @@ typedef struct snug_gpus_end_options {
     bool yes;              /* default false: say what would be done, send nothing */
     uint32_t wait_ms;      /* from TERM to KILL; 0: 10000 */
     uint32_t kill_wait_ms; /* after KILL; 0: 5000 */
-    uint32_t uid;          /* only processes of this user are ended; 0: of the caller's real user */
+    uint32_t uid;          /* only processes of this user are ended; 0: as for the snapshot */
 } snug_gpus_end_options;
 
 #define SNUG_GPUS_END_OPTIONS_INIT                                                                 \

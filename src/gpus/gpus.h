@@ -200,6 +200,8 @@ void sn_gpus_nvml(snug_gpus *gpus, const char *name);
 void sn_gpus_facts(snug_gpus *gpus, sn_gpus_proc *proc);
 /* Real uid from /proc/P/status; -1 unknown. n_levels: pid namespaces that it is in, 0 unknown. */
 int64_t sn_gpus_uid(const sn_gpus_root *root, int64_t pid, int *n_levels);
+/* The container that the text of a cgroup file names; false, and "" in out, if none. */
+bool sn_gpus_container_name(const char *cgroup, char *out, size_t n);
 const char *sn_gpus_user(snug_gpus *gpus, int64_t uid);
 /* "ends the desktop session" and the like; NULL: no such process. */
 const char *sn_gpus_session_role(const char *comm);

@@ -87,7 +87,7 @@ const char *sn_gpus_user(snug_gpus *gpus, int64_t uid)
 
 /* What the last part of a control group's path calls a container: the first 12 digits of a 64-digit
  * id, or a name after a runtime's prefix. */
-static bool container_name(const char *cgroup, char *out, size_t n)
+bool sn_gpus_container_name(const char *cgroup, char *out, size_t n)
 {
     out[0] = '\0';
     size_t run = 0;
@@ -114,7 +114,7 @@ static void read_container(snug_gpus *gpus, sn_gpus_proc *proc, int n_levels)
     char text[4096], name[72], space[48];
     if (sn_gpus_read(&gpus->root, text, sizeof text, "proc/%lld/cgroup", (long long)proc->pid) >
             0 &&
-        container_name(text, name, sizeof name)) {
+        sn_gpus_container_name(text, name, sizeof name)) {
         proc->container = sn_gpus_text(gpus, name);
         proc->other_container = strcmp(name, gpus->self_container) != 0;
     }

@@ -52,11 +52,11 @@ void sn_gpus_add_use(snug_gpus *gpus, sn_gpus_use use)
         gpus->failed = true;
 }
 
-static void read_self(snug_gpus *gpus)
+static void read_self(snug_gpus *gpus, uint32_t uid)
 {
-    char text[256], *end;
+    char text[4096], *end;
     gpus->self = getpid();
-    gpus->caller_uid = getuid();
+    gpus->caller_uid = uid ? uid : getuid();
     gpus->uptime = -1;
     if (sn_gpus_read(&gpus->root, text, sizeof text, "proc/uptime") > 0) {
         double seconds = strtod(text, &end);
@@ -67,11 +67,13 @@ static void read_self(snug_gpus *gpus)
                           "proc/self/ns/pid"))
         /* The number that the kernel gives to the first pid namespace, always. */
         gpus->own_namespace = !strcmp(gpus->self_namespace, "pid:[4026531836]");
+    if (sn_gpus_read(&gpus->root, text, sizeof text, "proc/self/cgroup") > 0)
+        sn_gpus_container_name(text, gpus->self_container, sizeof gpus->self_container);
 }
 
 static snug_status look(snug_gpus *gpus, const snug_gpus_options *o, snug_error *err)
 {
-    read_self(gpus);
+    read_self(gpus, o->uid);
     if (!o->processes_only)
         sn_gpus_cards(gpus);
     snug_status status = sn_gpus_sweep(gpus, !o->processes_only, err);
