@@ -31,7 +31,7 @@ typedef enum sn_op_id {
 
 typedef enum sn_act {
     SN_ACT_NONE,
-    SN_ACT_RELU,      /* Keras' ReLU: x >= max ? max : x >= threshold ? x : alpha*(x-threshold) */
+    SN_ACT_RELU,      /* Keras' ReLU: x >= max ? max : x > threshold ? x : alpha*(x-threshold) */
     SN_ACT_ELU,       /* x > 0 ? x : alpha*(exp(x)-1) */
     SN_ACT_GELU,      /* exact: x * Phi(x) */
     SN_ACT_GELU_TANH, /* tanh approximation */
@@ -72,7 +72,7 @@ typedef enum sn_pool_kind { SN_POOL_MAX, SN_POOL_AVERAGE } sn_pool_kind;
 typedef struct sn_pool_attrs {
     sn_pool_kind kind;
     int64_t window[2], stride[2], pad[4]; /* average: padding is not counted; max: pads -inf */
-    int64_t in_hw[2];                     /* POOL2D_DX */
+    int64_t in_hw[2];                     /* POOL2D_DX, and GLOBAL_POOL_DX without x */
     bool keepdims;                        /* GLOBAL_POOL*: [N,1,1,C] rather than [N,C] */
     bool save_index; /* POOL2D max: second output u8 (window <= 255 elements) or i32 [N,Ho,Wo,C]:
                       * h*window_w + w of the first largest element; NaN wins over numbers */
@@ -151,7 +151,7 @@ typedef enum sn_update_kind {
     SN_UPDATE_SGD,  /* no slots; momentum: slot0; formulas of Keras 3, facts section 1.8 */
     SN_UPDATE_ADAM, /* slot0 m, slot1 v */
     SN_UPDATE_ADAMW,
-    SN_UPDATE_RMSPROP, /* slot0 v, momentum: slot1, centered: slot2 */
+    SN_UPDATE_RMSPROP, /* slot0 v, then with momentum: m, then centered: mean (no gaps) */
     SN_UPDATE_ADAGRAD, /* slot0 */
     SN_UPDATE_LION,    /* slot0 */
     SN_N_UPDATES
@@ -162,11 +162,11 @@ typedef struct sn_update_attrs {
     bool nesterov, centered;
     float weight_decay; /* decoupled: w -= lr*wd*w before the update */
     float l2;           /* gradient += 2*l2*w */
-    float clip_value; /* 0: off; the first that is set wins: value? Keras raises when two are set */
-    float clip_norm;  /* per tensor, 0: off */
-    float clip_global; /* with input `norm` (sum of squares of all gradients), 0: off */
-    float lr_scale;    /* times step->lr */
-    float penalty;     /* SUM_SQUARES: factor (L2's loss term) */
+    float clip_value;   /* 0: off. Keras refuses two of the three; here norm, global, value wins */
+    float clip_norm;    /* per tensor, 0: off */
+    float clip_global;  /* with input `norm` (sum of squares of all gradients), 0: off */
+    float lr_scale;     /* times step->lr */
+    float penalty;      /* SUM_SQUARES: factor (L2's loss term), 0: 1 */
 } sn_update_attrs;
 
 typedef union sn_attrs {
@@ -255,7 +255,8 @@ typedef struct sn_op {
     /* optional: NULL means none */
     uint64_t (*reference_workspace)(const sn_attrs *attrs, const sn_desc *in, int n_in);
     /* optional: the input whose storage output `index` may share, element for element (in place),
-     * -1 none; NULL means none. Holds for every backend's kernels. */
+     * -1 none; NULL means none. Holds for every backend's kernels, and only where both have the
+     * same bytes (a broadcast input does not). */
     int (*in_place)(const sn_attrs *attrs, int index);
     /* optional: true when the result mixes samples of the batch (BatchNorm's statistics, weight
      * gradients, losses): such an operator cannot be sliced along the batch. NULL means it can. */
@@ -285,6 +286,17 @@ const char *sn_act_name(sn_act kind);
 /* Number of slots that an update keeps (0..3) and the value they start from. */
 int sn_update_n_slots(const sn_update_attrs *update);
 float sn_update_slot_start(const sn_update_attrs *update, int slot);
+/* The numbers of one step, rounded to float32 where Keras rounds them; every kernel uses these. */
+typedef struct sn_update_scalars {
+    float lr;    /* step->lr * lr_scale (0: 1) */
+    float alpha; /* ADAM, ADAMW: lr * sqrt(1 - beta2^t) / (1 - beta1^t) */
+    float momentum, beta1, beta2, rho, epsilon, weight_decay, l2;
+    float one_minus_beta1, one_minus_beta2, one_minus_rho;
+} sn_update_scalars;
+void sn_update_prepare(sn_update_scalars *out, const sn_update_attrs *update, const sn_step *step);
+/* The number whose shortest decimal rounds to this float: 0.9f -> 0.9. Keras takes 1 - beta from
+ * the double that its user wrote, before it rounds. */
+double sn_decimal(float value);
 const char *sn_update_name(sn_update_kind kind);
 const char *sn_loss_name(sn_loss_kind kind);
 /* Is element e (logical NHWC index in the sample) of sample s kept by this dropout? One rule for
