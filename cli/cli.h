@@ -33,6 +33,7 @@ typedef struct sn_cli_verb {
 
 int snug_cmd_diagnose(int argc, char **argv);
 int snug_cmd_help(int argc, char **argv);
+int snug_cmd_ps(int argc, char **argv);
 
 /* The table of verbs; *n is their number. */
 const sn_cli_verb *sn_cli_verbs(size_t *n);

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 static const sn_cli_verb verbs[] = {
+    {"ps", snug_cmd_ps, "who holds the memory of the cards and the RAM, and ending such a process"},
     {"help", snug_cmd_help, "help on a verb, or on a trouble: snug help out-of-memory"},
 };
 

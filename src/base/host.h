@@ -25,7 +25,8 @@ typedef struct sn_host_memory {
     uint64_t available_bytes; /* what can be had now without swapping, within the same limit */
 } sn_host_memory;
 snug_status sn_host_memory_now(sn_host_memory *out, snug_error *err);
-/* The same with every file taken from below root ("" is this machine), for a fake /proc and /sys. */
+/* The same with every file taken from below root ("" is this machine), for a fake /proc and /sys.
+ */
 snug_status sn_host_memory_at(sn_host_memory *out, const char *root, snug_error *err);
 /* n processors, lowered to the control group's quota as the files below root state it. */
 int sn_host_limit_cpus_at(int n, const char *root);

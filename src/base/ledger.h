@@ -15,8 +15,8 @@
 
 #define SN_TAG_LIST(X)                                                                             \
     X(BASE)                                                                                        \
-    X(GRAPH) X(PLAN) X(BACKEND) X(DATA) X(FORMAT) X(TRAIN) X(ADVISE) X(DIAGNOSE) X(GPUS) X(CLI)    \
-        X(TEST)
+    X(GRAPH)                                                                                       \
+    X(PLAN) X(BACKEND) X(DATA) X(FORMAT) X(TRAIN) X(ADVISE) X(DIAGNOSE) X(GPUS) X(CLI) X(TEST)
 
 typedef enum sn_tag {
 #define SN_TAG_ENUM(name) SN_TAG_##name,

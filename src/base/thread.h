@@ -18,7 +18,8 @@
 #include "base/ledger.h"
 
 /* A thread with a stack of 256 KiB (glibc's default of 8 MiB counts against the address space) and
- * all signals blocked but those of its own faults, named for top and gdb (15 characters at most). */
+ * all signals blocked but those of its own faults, named for top and gdb (15 characters at most).
+ */
 snug_status sn_thread_start(pthread_t *out, const char *name, void *(*run)(void *), void *argument,
                             snug_error *err);
 

@@ -122,6 +122,12 @@ size_t test_count_entries(const char *folder)
     return n;
 }
 
+bool test_nightly(void)
+{
+    const char *nightly = getenv("SNUG_NIGHTLY");
+    return nightly && sn_str_eq(nightly, "1");
+}
+
 char *test_source_path(char out[SN_TEST_PATH], const char *name)
 {
     return test_path(out, SNUG_SOURCE_DIR, name);

@@ -63,6 +63,8 @@ bool test_exists(const char *path);
 /* The names in a folder, without "." and "..": how many there are. */
 size_t test_count_entries(const char *folder);
 
+/* Whether the longer sets are wanted (make check-nightly: SNUG_NIGHTLY=1). */
+bool test_nightly(void);
 /* <source folder>/<name>, e.g. "tools/layers.txt". Returns out. */
 char *test_source_path(char out[SN_TEST_PATH], const char *name);
 /* The folder of shared material: $SNUG_SHARED, else ../shared beside the source folder; NULL (skip
