@@ -131,7 +131,7 @@ snug_status snug_model_zoo(snug_model **out, const char *spec, int64_t height, i
                            int64_t channels, int64_t classes, snug_error *err)
 {
     *out = NULL;
-    const zoo_row *row;
+    const zoo_row *row = NULL;
     snug_status s = find_row(spec, &row, err);
     if (s) {
         return s;
