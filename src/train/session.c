@@ -441,7 +441,7 @@ static void note_time(snug_session *session, const sn_program *p, sn_exec *exec,
 
 snug_status snug_session_step(snug_session *session, float *loss, snug_error *err)
 {
-    sn_exec *exec;
+    sn_exec *exec = NULL;
     snug_status s = exec_for(session, SN_GRAPH_TRAIN, &exec, err);
     if (s) {
         return s;
@@ -473,7 +473,7 @@ snug_status snug_session_step(snug_session *session, float *loss, snug_error *er
 
 snug_status snug_session_evaluate(snug_session *session, float *loss, snug_error *err)
 {
-    sn_exec *exec;
+    sn_exec *exec = NULL;
     float value = 0;
     snug_status s = exec_for(session, SN_GRAPH_EVALUATE, &exec, err);
     if (s) {
@@ -490,7 +490,7 @@ snug_status snug_session_evaluate(snug_session *session, float *loss, snug_error
 
 snug_status snug_session_predict(snug_session *session, snug_error *err)
 {
-    sn_exec *exec;
+    sn_exec *exec = NULL;
     snug_status s = exec_for(session, SN_GRAPH_PREDICT, &exec, err);
     return s ? s
              : session->backend->run(exec, &session->step, 0,
