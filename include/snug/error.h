@@ -8,6 +8,8 @@
  *     snug_error err = SNUG_ERROR_INIT;
  *     if (snug_plan_new(&plan, model, &options, &err))
  *         fprintf(stderr, "error: %s%s%s\n", err.where, err.where[0] ? ": " : "", err.what);
+ *
+ * Ownership: the caller owns the struct; it points to nothing.  Threads: reentrant.
  */
 #ifndef SNUG_ERROR_H
 #define SNUG_ERROR_H

@@ -160,6 +160,7 @@ typedef struct snug_gpus_end_options {
 SNUG_API snug_status snug_gpus_end(snug_gpus_target *targets, size_t n, const snug_gpus *gpus,
                                    const snug_gpus_end_options *options, snug_error *err);
 
+/* NULL-safe. */
 SNUG_API void snug_gpus_free(snug_gpus *gpus);
 
 #ifdef __cplusplus

@@ -5,9 +5,11 @@
  *     snug_model *m;
  *     snug_model_new(&m, "tiny", &err);
  *     snug_tensor x = snug_input(m, 28, 28, 1);
- *     x = snug_conv2d(m, x, &(snug_conv_options){SNUG_CONV_DEFAULTS, .filters = 32, .kernel = {3,
- * 3}, .activation = SNUG_RELU}); x = snug_dense(m, snug_flatten(m, x),
- * &(snug_dense_options){SNUG_DENSE_DEFAULTS, .units = 10}); if (snug_model_finish(m, x, &err)) ...
+ *     snug_conv_options conv = {SNUG_CONV_DEFAULTS, .filters = 32, .kernel = {3, 3}};
+ *     x = snug_conv2d(m, x, &conv);
+ *     snug_dense_options dense = {SNUG_DENSE_DEFAULTS, .units = 10};
+ *     x = snug_dense(m, snug_flatten(m, x), &dense);
+ *     if (snug_model_finish(m, x, &err)) ...
  *
  * Errors are sticky: a layer call that fails returns -1 and later calls on -1 return -1;
  * snug_model_finish reports the first failure with its layer. Shapes exclude the batch.
@@ -146,12 +148,14 @@ typedef enum snug_scalar_kind {
     SNUG_SCALAR_RDIVIDE
 } snug_scalar_kind;
 
+/* An empty model; its input comes next. name NULL: "model". SNUG_E_MEMORY. */
 SNUG_API snug_status snug_model_new(snug_model **out, const char *name, snug_error *err);
 
 /* The one input: an image [height, width, channels], or features [n]. Call once, first. */
 SNUG_API snug_tensor snug_input(snug_model *model, int64_t height, int64_t width, int64_t channels);
 SNUG_API snug_tensor snug_input_features(snug_model *model, int64_t n);
 
+/* Convolutions, as Keras' layers of these names; x is [H,W,C]. options are read during the call. */
 SNUG_API snug_tensor snug_conv2d(snug_model *model, snug_tensor x,
                                  const snug_conv_options *options);
 SNUG_API snug_tensor snug_depthwise_conv2d(snug_model *model, snug_tensor x,
@@ -248,6 +252,8 @@ typedef struct snug_weight_info {
     bool trainable; /* by kind (moving statistics are not) and by its layer */
 } snug_weight_info;
 
+/* What the model consists of, layers and weights in the order in which they were made. Names and
+ * arrays are borrowed; index counts from 0 and must be less than the number. */
 SNUG_API const char *snug_model_name(const snug_model *model);
 SNUG_API size_t snug_model_n_layers(const snug_model *model);
 SNUG_API void snug_model_layer(const snug_model *model, size_t index, snug_layer_info *out);
@@ -269,6 +275,7 @@ SNUG_API bool snug_model_has_batch_norm(const snug_model *model);
 SNUG_API snug_status snug_model_set_trainable(snug_model *model, const char *layer, bool trainable,
                                               snug_error *err);
 
+/* NULL-safe. */
 SNUG_API void snug_model_free(snug_model *model);
 
 #ifdef __cplusplus

@@ -88,6 +88,7 @@ typedef struct snug_session_numbers {
     double last_step_seconds, best_step_seconds; /* of full batches; 0 before the first */
     uint64_t allocations; /* of the library's own code since the session was opened */
 } snug_session_numbers;
+/* What the session's memory and steps came to so far. */
 SNUG_API void snug_session_measure(const snug_session *session, snug_session_numbers *out);
 
 /* Where the time of the last step went (options.profile); rows in order of execution. */
@@ -95,8 +96,11 @@ typedef struct snug_profile_row {
     const char *op, *kernel, *layer, *phase;
     double seconds;
 } snug_profile_row;
+/* *rows of the last step, their number returned: 0 without options.profile. Borrowed until the next
+ * step. */
 SNUG_API size_t snug_session_profile(const snug_session *session, const snug_profile_row **rows);
 
+/* The plan it was opened from. Borrowed. */
 SNUG_API const snug_plan *snug_session_plan(const snug_session *session);
 /* NULL-safe. Gives every byte back. */
 SNUG_API void snug_session_free(snug_session *session);

@@ -3,6 +3,8 @@
  * banned.h - calls that the project does not make. Included by the build before every file of src/
  * and cli/ except src/base/ledger.c; using one is a compile error that names the replacement.
  * System headers that declare these names are included first, so that they still compile.
+ *
+ * Ownership: none.  Threads: none.
  */
 #ifndef SN_BASE_BANNED_H
 #define SN_BASE_BANNED_H
