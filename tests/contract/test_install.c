@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_install.c - what `make install` leaves: a program compiles with what pkg-config says, runs
+ * with the installed library, and the installed command finds its library.
+ */
+#include "support/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static char stage[SN_TEST_PATH];
+
+/* Runs a script with $STAGE set and requires that it succeeds. */
+static test_result run(const char *script)
+{
+    char whole[4 * SN_TEST_PATH];
+    snprintf(whole, sizeof whole, "set -e; STAGE='%s'; %s", stage, script);
+    test_result r = test_run_shell(whole, SNUG_BUILD_DIR);
+    if (r.exit_code != 0)
+        fail_msg("%s\nexit %d\n%s%s", script, r.exit_code, r.out, r.err);
+    return r;
+}
+
+static int install(void **state)
+{
+    test_make_folder(stage);
+    test_result r = run("DESTDIR=$STAGE cmake --install . --prefix /opt/snug");
+    test_result_free(&r);
+    return 0;
+}
+
+static int uninstall(void **state)
+{
+    test_remove(stage);
+    return 0;
+}
+
+static bool is_installed(const char *name)
+{
+    char path[SN_TEST_PATH], whole[SN_TEST_PATH];
+    snprintf(whole, sizeof whole, "opt/snug/%s", name);
+    return test_exists(test_path(path, stage, whole));
+}
+
+static void the_files_are_there(void **state)
+{
+    assert_true(is_installed("include/snug/error.h"));
+    test_result r = run("cd $STAGE/opt/snug && find . -name 'libsnug.so*' -o -name snug.pc");
+    assert_contains(r.out, "/libsnug.so\n");
+    assert_contains(r.out, "/libsnug.so.0\n");
+    assert_contains(r.out, "/pkgconfig/snug.pc\n");
+    test_result_free(&r);
+    char man[SN_TEST_PATH];
+    assert_int_equal(is_installed("share/man/man1/snug.1"),
+                     test_exists(test_source_path(man, "docs/snug.1")));
+    r = run("readelf -d $(find $STAGE -name libsnug.so)");
+    assert_contains(r.out, "soname: [libsnug.so.0]");
+    test_result_free(&r);
+    assert_no_leak();
+}
+
+static void a_program_compiles_and_runs_by_pkg_config(void **state)
+{
+    char path[SN_TEST_PATH];
+    test_write_text(test_path(path, stage, "main.c"),
+                    "#include <stdio.h>\n#include <snug/error.h>\n"
+                    "int main(void)\n{\n    puts(snug_status_name(SNUG_E_DOES_NOT_FIT));\n"
+                    "    return snug_status_exit_code(SNUG_OK);\n}\n");
+    test_result r =
+        run("PKG_CONFIG_PATH=$(dirname $(find $STAGE -name snug.pc)); export PKG_CONFIG_PATH\n"
+            "PKG_CONFIG_SYSROOT_DIR=$STAGE; export PKG_CONFIG_SYSROOT_DIR\n"
+            "cc $STAGE/main.c -o $STAGE/main $(pkg-config --cflags --libs snug)\n"
+            "LD_LIBRARY_PATH=$(dirname $(find $STAGE -name libsnug.so)) $STAGE/main\n"
+            "pkg-config --modversion snug\n"
+            "pkg-config --variable=prefix snug");
+    assert_string_equal(r.out, "SNUG_E_DOES_NOT_FIT\n" SNUG_VERSION "\n/opt/snug\n");
+    test_result_free(&r);
+    assert_no_leak();
+}
+
+static void the_installed_command_finds_its_library(void **state)
+{
+    test_result r = run("$STAGE/opt/snug/bin/snug --version");
+    assert_contains(r.out, SNUG_VERSION);
+    test_result_free(&r);
+    r = run("ldd $STAGE/opt/snug/bin/snug");
+    assert_contains(r.out, stage);
+    test_result_free(&r);
+    assert_no_leak();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_files_are_there),
+        cmocka_unit_test(a_program_compiles_and_runs_by_pkg_config),
+        cmocka_unit_test(the_installed_command_finds_its_library),
+    };
+    return cmocka_run_group_tests_name("contract/install", tests, install, uninstall);
+}
