@@ -13,5 +13,8 @@
 
 extern const sn_cpu_kernel sn_cpu_k_reference;
 extern const sn_cpu_kernel sn_cpu_k_reorder;
+extern const sn_cpu_kernel sn_cpu_k_conv;
+extern const sn_cpu_kernel sn_cpu_k_conv_moved; /* CONV2D_DW */
+extern const sn_cpu_kernel sn_cpu_k_conv_plain;
 
 #endif
