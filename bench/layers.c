@@ -19,43 +19,78 @@ typedef struct conv_row {
 } conv_row;
 
 static const conv_row convs[] = {
-    {"resnet", 224, 3, 64, 7, 2, 1, 1},      {"resnet", 56, 64, 64, 1, 1, 1, 1},
-    {"resnet", 56, 64, 64, 3, 1, 1, 3},      {"resnet", 56, 64, 256, 1, 1, 1, 4},
-    {"resnet", 56, 256, 64, 1, 1, 1, 2},     {"resnet", 56, 256, 128, 1, 2, 1, 1},
-    {"resnet", 56, 256, 512, 1, 2, 1, 1},    {"resnet", 28, 128, 128, 3, 1, 1, 4},
-    {"resnet", 28, 128, 512, 1, 1, 1, 4},    {"resnet", 28, 512, 128, 1, 1, 1, 3},
-    {"resnet", 28, 512, 256, 1, 2, 1, 1},    {"resnet", 28, 512, 1024, 1, 2, 1, 1},
-    {"resnet", 14, 256, 256, 3, 1, 1, 6},    {"resnet", 14, 256, 1024, 1, 1, 1, 6},
-    {"resnet", 14, 1024, 256, 1, 1, 1, 5},   {"resnet", 14, 1024, 512, 1, 2, 1, 1},
-    {"resnet", 14, 1024, 2048, 1, 2, 1, 1},  {"resnet", 7, 512, 512, 3, 1, 1, 3},
-    {"resnet", 7, 512, 2048, 1, 1, 1, 3},    {"resnet", 7, 2048, 512, 1, 1, 1, 2},
-    {"mobilenet", 224, 3, 32, 3, 2, 1, 1},   {"mobilenet", 112, 32, 32, 3, 1, 32, 1},
-    {"mobilenet", 112, 32, 64, 1, 1, 1, 1},  {"mobilenet", 112, 64, 64, 3, 2, 64, 1},
-    {"mobilenet", 56, 64, 128, 1, 1, 1, 1},  {"mobilenet", 56, 128, 128, 3, 1, 128, 1},
-    {"mobilenet", 56, 128, 128, 1, 1, 1, 1}, {"mobilenet", 56, 128, 128, 3, 2, 128, 1},
-    {"mobilenet", 28, 128, 256, 1, 1, 1, 1}, {"mobilenet", 28, 256, 256, 3, 1, 256, 1},
-    {"mobilenet", 28, 256, 256, 1, 1, 1, 1}, {"mobilenet", 28, 256, 256, 3, 2, 256, 1},
-    {"mobilenet", 14, 256, 512, 1, 1, 1, 1}, {"mobilenet", 14, 512, 512, 3, 1, 512, 5},
-    {"mobilenet", 14, 512, 512, 1, 1, 1, 5}, {"mobilenet", 14, 512, 512, 3, 2, 512, 1},
-    {"mobilenet", 7, 512, 1024, 1, 1, 1, 1}, {"mobilenet", 7, 1024, 1024, 3, 1, 1024, 1},
+    {"resnet", 224, 3, 64, 7, 2, 1, 1},
+    {"resnet", 56, 64, 64, 1, 1, 1, 1},
+    {"resnet", 56, 64, 64, 3, 1, 1, 3},
+    {"resnet", 56, 64, 256, 1, 1, 1, 4},
+    {"resnet", 56, 256, 64, 1, 1, 1, 2},
+    {"resnet", 56, 256, 128, 1, 2, 1, 1},
+    {"resnet", 56, 256, 512, 1, 2, 1, 1},
+    {"resnet", 28, 128, 128, 3, 1, 1, 4},
+    {"resnet", 28, 128, 512, 1, 1, 1, 4},
+    {"resnet", 28, 512, 128, 1, 1, 1, 3},
+    {"resnet", 28, 512, 256, 1, 2, 1, 1},
+    {"resnet", 28, 512, 1024, 1, 2, 1, 1},
+    {"resnet", 14, 256, 256, 3, 1, 1, 6},
+    {"resnet", 14, 256, 1024, 1, 1, 1, 6},
+    {"resnet", 14, 1024, 256, 1, 1, 1, 5},
+    {"resnet", 14, 1024, 512, 1, 2, 1, 1},
+    {"resnet", 14, 1024, 2048, 1, 2, 1, 1},
+    {"resnet", 7, 512, 512, 3, 1, 1, 3},
+    {"resnet", 7, 512, 2048, 1, 1, 1, 3},
+    {"resnet", 7, 2048, 512, 1, 1, 1, 2},
+    {"mobilenet", 224, 3, 32, 3, 2, 1, 1},
+    {"mobilenet", 112, 32, 32, 3, 1, 32, 1},
+    {"mobilenet", 112, 32, 64, 1, 1, 1, 1},
+    {"mobilenet", 112, 64, 64, 3, 2, 64, 1},
+    {"mobilenet", 56, 64, 128, 1, 1, 1, 1},
+    {"mobilenet", 56, 128, 128, 3, 1, 128, 1},
+    {"mobilenet", 56, 128, 128, 1, 1, 1, 1},
+    {"mobilenet", 56, 128, 128, 3, 2, 128, 1},
+    {"mobilenet", 28, 128, 256, 1, 1, 1, 1},
+    {"mobilenet", 28, 256, 256, 3, 1, 256, 1},
+    {"mobilenet", 28, 256, 256, 1, 1, 1, 1},
+    {"mobilenet", 28, 256, 256, 3, 2, 256, 1},
+    {"mobilenet", 14, 256, 512, 1, 1, 1, 1},
+    {"mobilenet", 14, 512, 512, 3, 1, 512, 5},
+    {"mobilenet", 14, 512, 512, 1, 1, 1, 5},
+    {"mobilenet", 14, 512, 512, 3, 2, 512, 1},
+    {"mobilenet", 7, 512, 1024, 1, 1, 1, 1},
+    {"mobilenet", 7, 1024, 1024, 3, 1, 1024, 1},
     {"mobilenet", 7, 1024, 1024, 1, 1, 1, 1},
-    {"mobilenetv2", 112, 32, 16, 1, 1, 1, 1}, {"mobilenetv2", 112, 16, 96, 1, 1, 1, 1},
-    {"mobilenetv2", 112, 96, 96, 3, 2, 96, 1}, {"mobilenetv2", 56, 96, 24, 1, 1, 1, 1},
-    {"mobilenetv2", 56, 24, 144, 1, 1, 1, 2}, {"mobilenetv2", 56, 144, 144, 3, 1, 144, 1},
-    {"mobilenetv2", 56, 144, 24, 1, 1, 1, 1}, {"mobilenetv2", 56, 144, 144, 3, 2, 144, 1},
-    {"mobilenetv2", 28, 144, 32, 1, 1, 1, 1}, {"mobilenetv2", 28, 32, 192, 1, 1, 1, 3},
-    {"mobilenetv2", 28, 192, 192, 3, 1, 192, 2}, {"mobilenetv2", 28, 192, 32, 1, 1, 1, 2},
-    {"mobilenetv2", 14, 64, 384, 1, 1, 1, 4}, {"mobilenetv2", 14, 384, 384, 3, 1, 384, 4},
-    {"mobilenetv2", 7, 160, 960, 1, 1, 1, 3}, {"mobilenetv2", 7, 320, 1280, 1, 1, 1, 1},
-    {"vgg", 224, 3, 64, 3, 1, 1, 1},         {"vgg", 224, 64, 64, 3, 1, 1, 1},
-    {"vgg", 112, 64, 128, 3, 1, 1, 1},       {"vgg", 112, 128, 128, 3, 1, 1, 1},
-    {"vgg", 56, 128, 256, 3, 1, 1, 1},       {"vgg", 56, 256, 256, 3, 1, 1, 2},
-    {"vgg", 28, 256, 512, 3, 1, 1, 1},       {"vgg", 28, 512, 512, 3, 1, 1, 2},
+    {"mobilenetv2", 112, 32, 16, 1, 1, 1, 1},
+    {"mobilenetv2", 112, 16, 96, 1, 1, 1, 1},
+    {"mobilenetv2", 112, 96, 96, 3, 2, 96, 1},
+    {"mobilenetv2", 56, 96, 24, 1, 1, 1, 1},
+    {"mobilenetv2", 56, 24, 144, 1, 1, 1, 2},
+    {"mobilenetv2", 56, 144, 144, 3, 1, 144, 1},
+    {"mobilenetv2", 56, 144, 24, 1, 1, 1, 1},
+    {"mobilenetv2", 56, 144, 144, 3, 2, 144, 1},
+    {"mobilenetv2", 28, 144, 32, 1, 1, 1, 1},
+    {"mobilenetv2", 28, 32, 192, 1, 1, 1, 3},
+    {"mobilenetv2", 28, 192, 192, 3, 1, 192, 2},
+    {"mobilenetv2", 28, 192, 32, 1, 1, 1, 2},
+    {"mobilenetv2", 14, 64, 384, 1, 1, 1, 4},
+    {"mobilenetv2", 14, 384, 384, 3, 1, 384, 4},
+    {"mobilenetv2", 7, 160, 960, 1, 1, 1, 3},
+    {"mobilenetv2", 7, 320, 1280, 1, 1, 1, 1},
+    {"vgg", 224, 3, 64, 3, 1, 1, 1},
+    {"vgg", 224, 64, 64, 3, 1, 1, 1},
+    {"vgg", 112, 64, 128, 3, 1, 1, 1},
+    {"vgg", 112, 128, 128, 3, 1, 1, 1},
+    {"vgg", 56, 128, 256, 3, 1, 1, 1},
+    {"vgg", 56, 256, 256, 3, 1, 1, 2},
+    {"vgg", 28, 256, 512, 3, 1, 1, 1},
+    {"vgg", 28, 512, 512, 3, 1, 1, 2},
     {"vgg", 14, 512, 512, 3, 1, 1, 3},
-    {"squeezenet", 224, 3, 64, 3, 2, 1, 1},  {"squeezenet", 56, 64, 16, 1, 1, 1, 1},
-    {"squeezenet", 56, 16, 64, 1, 1, 1, 2},  {"squeezenet", 56, 16, 64, 3, 1, 1, 2},
-    {"squeezenet", 28, 32, 128, 3, 1, 1, 2}, {"squeezenet", 14, 48, 192, 3, 1, 1, 2},
-    {"squeezenet", 14, 64, 256, 3, 1, 1, 2}, {"squeezenet", 14, 512, 1000, 1, 1, 1, 1},
+    {"squeezenet", 224, 3, 64, 3, 2, 1, 1},
+    {"squeezenet", 56, 64, 16, 1, 1, 1, 1},
+    {"squeezenet", 56, 16, 64, 1, 1, 1, 2},
+    {"squeezenet", 56, 16, 64, 3, 1, 1, 2},
+    {"squeezenet", 28, 32, 128, 3, 1, 1, 2},
+    {"squeezenet", 14, 48, 192, 3, 1, 1, 2},
+    {"squeezenet", 14, 64, 256, 3, 1, 1, 2},
+    {"squeezenet", 14, 512, 1000, 1, 1, 1, 1},
 };
 
 static int repeats = 5;
@@ -73,6 +108,12 @@ static double best(one_op *one, char *kernel, size_t n)
     }
     snprintf(kernel, n, "%s",
              one->device->backend->kernel_name(one->device, one->op, one->proposal.kernel));
+    /* Pages that were never written are all the same page: every operand gets its own. */
+    for (int i = 0; i < one->n_in; i++) {
+        float *at = one->device->backend->host_address(one->memory, &one->in_view[i]);
+        for (uint64_t k = 0; at && k < one->in_view[i].bytes / 4; k++)
+            at[k] = (float)(k * 2654435761u % 1024) * (1.0f / 1024) + (i == 4 ? 0.5f : -0.4f);
+    }
     for (int i = 0; i < repeats; i++) {
         double start = sn_now();
         if (one_run(one, &step, &err)) {
@@ -165,6 +206,71 @@ static void bench_convs(sn_device *d, const char *net, int64_t n)
            total[2], 3 * work / (total[0] + total[1] + total[2]) * 1e-9);
 }
 
+typedef struct norm_row {
+    const char *net;
+    int64_t size, c;
+    bool relu;
+    int count;
+} norm_row;
+
+static const norm_row norms[] = {
+    {"resnet", 112, 64, true, 1},      {"resnet", 56, 64, true, 6},
+    {"resnet", 56, 256, false, 4},     {"resnet", 28, 128, true, 8},
+    {"resnet", 28, 512, false, 5},     {"resnet", 14, 256, true, 12},
+    {"resnet", 14, 1024, false, 7},    {"resnet", 7, 512, true, 6},
+    {"resnet", 7, 2048, false, 4},     {"mobilenet", 112, 32, true, 2},
+    {"mobilenet", 112, 64, true, 1},   {"mobilenet", 56, 64, true, 1},
+    {"mobilenet", 56, 128, true, 3},   {"mobilenet", 28, 128, true, 1},
+    {"mobilenet", 28, 256, true, 3},   {"mobilenet", 14, 256, true, 1},
+    {"mobilenet", 14, 512, true, 11},  {"mobilenet", 7, 512, true, 1},
+    {"mobilenet", 7, 1024, true, 3},   {"mobilenetv2", 56, 24, false, 2},
+    {"mobilenetv2", 56, 144, true, 3},
+};
+
+static void bench_norms(sn_device *d, const char *net, int64_t n)
+{
+    double total[3] = {0, 0, 0};
+    for (size_t i = 0; i < SN_LEN(norms); i++) {
+        const norm_row *r = &norms[i];
+        if (net && !sn_str_eq(net, r->net))
+            continue;
+        sn_op_id ops[3] = {SN_OP_BATCH_NORM, SN_OP_BATCH_NORM_APPLY, SN_OP_BATCH_NORM_DX};
+        int passes[3] = {3, 2, 5}; /* over the tensor */
+        printf("%-11s norm %3d^2 %4d x%-2d", r->net, (int)r->size, (int)r->c, r->count);
+        for (int p = 0; p < 3; p++) {
+            one_op one;
+            char kernel[64];
+            memset(&one, 0, sizeof one);
+            sn_desc x = f32(4, n, r->size, r->size, r->c), v = f32(1, r->c, 0, 0, 0);
+            one.device = d;
+            one.op = ops[p];
+            one.batch = n;
+            one.attrs.norm.epsilon = 1e-3f;
+            one.attrs.norm.act.kind = r->relu ? SN_ACT_RELU : SN_ACT_NONE;
+            one.attrs.norm.act.max = r->net[0] == 'm' ? 6 : 0;
+            int k = 0;
+            one.in[k++] = x;
+            if (p == 2)
+                one.in[k++] = x;
+            one.in[k++] = v, one.in[k++] = v;
+            if (p)
+                one.in[k++] = v, one.in[k++] = v;
+            one.n_in = k;
+            one.n_out = p == 1 ? 1 : 3;
+            one.out[0] = x, one.out[1] = v, one.out[2] = v;
+            if (p == 2)
+                one.share[0] = 2;
+            double t = best(&one, kernel, sizeof kernel);
+            double bytes = (double)(n * r->size * r->size * r->c) * 4 * passes[p];
+            total[p] += t * r->count;
+            printf(" | %7.3f ms %5.1f GB/s %s", t * 1e3, bytes / t * 1e-9, kernel);
+        }
+        printf("\n");
+    }
+    printf("total: forward %.1f ms, apply %.1f ms, backward %.1f ms\n", total[0] * 1e3,
+           total[1] * 1e3, total[2] * 1e3);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "resnet";
@@ -180,7 +286,10 @@ int main(int argc, char **argv)
     sn_device_info info;
     sn_backend_cpu.info(d, &info);
     printf("%s, batch %d\n", info.name, (int)n);
-    bench_convs(d, sn_str_eq(what, "conv") ? NULL : what, n);
+    if (argc > 4 && sn_str_eq(argv[4], "norm"))
+        bench_norms(d, what, n);
+    else
+        bench_convs(d, sn_str_eq(what, "conv") ? NULL : what, n);
     sn_backend_cpu.close(d);
     return 0;
 }

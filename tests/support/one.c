@@ -12,8 +12,7 @@ static snug_status place(one_op *one, sn_view *view, const sn_desc *desc, sn_lay
     if (sn_desc_is_absent(desc))
         return SNUG_OK;
     uint64_t bytes;
-    snug_status s =
-        one->device->backend->layout_bytes(one->device, desc, layout, &bytes, err);
+    snug_status s = one->device->backend->layout_bytes(one->device, desc, layout, &bytes, err);
     if (s)
         return s;
     uint32_t at = (uint32_t)one->program.n_buffers++;

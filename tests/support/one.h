@@ -22,8 +22,8 @@ typedef struct one_op {
     sn_desc in[SN_MAX_IN], out[SN_MAX_OUT];
     sn_layout in_layout[SN_MAX_IN]; /* as the caller says; then as proposed */
     sn_layout wish[SN_MAX_OUT];
-    int share[SN_MAX_OUT];  /* 1 + the input whose storage the output takes; 0: its own */
-    int kernel;             /* 1 + the kernel to force; 0: the first that accepts */
+    int share[SN_MAX_OUT];    /* 1 + the input whose storage the output takes; 0: its own */
+    int kernel;               /* 1 + the kernel to force; 0: the first that accepts */
     int64_t batch, run_batch; /* 0: dim[0] of in[0]; all */
     void *caller_memory;      /* NULL: the device's */
     /* made: */

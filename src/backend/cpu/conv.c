@@ -225,17 +225,6 @@ static sn_dnn_pass pass_of(sn_op_id op)
                                    : SN_DNN_WEIGHTS;
 }
 
-static bool all_f32(const sn_operation *o)
-{
-    for (int i = 0; i < o->n_in; i++)
-        if (sn_cpu_present(&o->in[i]) && o->in[i].dtype != SN_F32)
-            return false;
-    for (int i = 0; i < o->n_out; i++)
-        if (sn_cpu_present(&o->out[i]) && o->out[i].dtype != SN_F32)
-            return false;
-    return true;
-}
-
 /* A layout of weights that belongs to a tensor of these dimensions. */
 static bool fits_weights(const sn_cpu_device *d, sn_layout layout, const sn_cpu_conv *c)
 {
@@ -291,7 +280,7 @@ static void answer(const sn_operation *o, const conv_ask *ask, sn_layout w, sn_p
 
 static const char *refuse_common(const sn_operation *o, const conv_ask *ask)
 {
-    if (!all_f32(o))
+    if (!sn_cpu_all_f32(o))
         return "not float32";
     if (o->op == SN_OP_CONV2D && ask->relu && !sn_cpu_act_is_relu(&o->attrs->conv.act))
         return "activation is not a plain ReLU";

@@ -141,7 +141,7 @@ sn_dnn_memory *sn_cpu_exec_scratch(sn_exec *exec, uint64_t bytes, void *data);
 /* Which inputs (low 16 bits) and outputs (high 16) have the batch as their outermost dimension. */
 uint32_t sn_cpu_batched(const sn_instr *instr, int64_t batch);
 
-/* ---- table.c ---- */
+/* ---- table.c: the lists, and what proposals share ---- */
 const sn_cpu_kernel *const *sn_cpu_kernels(sn_op_id op);
 
 /* ---- reorder.c ---- */
@@ -178,6 +178,23 @@ static inline bool sn_cpu_wish_ok(const sn_operation *o, int out, sn_layout layo
 {
     return !o->out_wish || o->out_wish[out].kind == SN_LAYOUT_UNSET ||
            sn_layout_eq(o->out_wish[out], layout);
+}
+/* BLOCKED when one of the inputs (bits of mask) already lies so and nobody asks for PLAIN, else
+ * PLAIN. UNSET inputs of rank 4 count as BLOCKED. */
+sn_layout sn_cpu_pick_layout(const sn_cpu_device *device, const sn_operation *o, uint32_t mask);
+/* All present operands are f32. */
+bool sn_cpu_all_f32(const sn_operation *o);
+/* n, pixels, c of a tensor whose last dimension is the channels; rank 2 is one sample of rows. */
+static inline void sn_cpu_planes(const sn_desc *desc, bool blocked, int64_t *n, int64_t *pixels,
+                                 int64_t *c)
+{
+    int rank = desc->shape.rank;
+    int64_t rows = 1;
+    for (int i = 0; i < rank - 1; i++)
+        rows *= desc->shape.dim[i];
+    *c = rank > 0 ? desc->shape.dim[rank - 1] : 1;
+    *n = rank >= 3 || blocked ? desc->shape.dim[0] : 1;
+    *pixels = *n > 0 ? rows / *n : 0;
 }
 static inline int64_t sn_cpu_div_up(int64_t a, int64_t b)
 {

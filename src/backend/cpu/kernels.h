@@ -16,5 +16,6 @@ extern const sn_cpu_kernel sn_cpu_k_reorder;
 extern const sn_cpu_kernel sn_cpu_k_conv;
 extern const sn_cpu_kernel sn_cpu_k_conv_moved; /* CONV2D_DW */
 extern const sn_cpu_kernel sn_cpu_k_conv_plain;
+extern const sn_cpu_kernel sn_cpu_k_batch_norm; /* all four of its operators */
 
 #endif

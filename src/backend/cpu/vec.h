@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vec.h - one vector of floats, for the instruction set that the including file was set up for
+ * (VEC_ISA 1, 8 or 16: see simd_*.c). Included by those files only, before the bodies.
+ *
+ *     vf a = v_load(p), b = v_set1(2.0f);
+ *     v_store(q, v_fma(a, b, a));                   // VW floats
+ *
+ * Maximum and minimum give their second operand when one is not a number.
+ * Ownership: none.  Threads: pure functions.
+ */
+#ifndef SN_BACKEND_CPU_VEC_H
+#define SN_BACKEND_CPU_VEC_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define V_INLINE static inline __attribute__((always_inline, unused))
+
+#if VEC_ISA == 16
+#include <immintrin.h>
+#define VW 16
+typedef __m512 vf;
+typedef __mmask16 vm;
+V_INLINE vf v_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+V_INLINE void v_store(float *p, vf v)
+{
+    _mm512_storeu_ps(p, v);
+}
+/* Past the caches; p is aligned to the vector. */
+V_INLINE void v_stream(float *p, vf v)
+{
+    _mm512_stream_ps(p, v);
+}
+/* After the last v_stream, before others read. */
+V_INLINE void v_fence(void)
+{
+    _mm_sfence();
+}
+V_INLINE vf v_set1(float x)
+{
+    return _mm512_set1_ps(x);
+}
+V_INLINE vf v_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+V_INLINE vf v_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+V_INLINE vf v_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+V_INLINE vf v_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+V_INLINE vf v_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+V_INLINE vf v_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+V_INLINE vf v_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+V_INLINE vf v_sqrt(vf a)
+{
+    return _mm512_sqrt_ps(a);
+}
+V_INLINE vm v_gt(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+V_INLINE vm v_is_nan(vf a)
+{
+    return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+}
+V_INLINE vm v_and(vm a, vm b)
+{
+    return (vm)(a & b);
+}
+V_INLINE vm v_or(vm a, vm b)
+{
+    return (vm)(a | b);
+}
+V_INLINE vm v_andnot(vm a, vm b) /* a and not b */
+{
+    return (vm)(a & ~b);
+}
+V_INLINE vf v_select(vm m, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(m, b, a);
+}
+V_INLINE vf v_keep(vm m, vf a)
+{
+    return _mm512_maskz_mov_ps(m, a);
+}
+V_INLINE vf v_load_n(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+V_INLINE void v_store_n(float *p, vf v, int n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v);
+}
+/* 2^k for whole k as floats. */
+V_INLINE vf v_scale2(vf a, vf k)
+{
+    return _mm512_scalef_ps(a, k);
+}
+V_INLINE vf v_round(vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* Small whole numbers as bytes. */
+V_INLINE void v_store_u8(uint8_t *p, vf v)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)));
+}
+V_INLINE vf v_load_u8(const uint8_t *p)
+{
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+V_INLINE vm v_eq(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
+}
+
+#elif VEC_ISA == 8
+#include <immintrin.h>
+#define VW 8
+typedef __m256 vf;
+typedef __m256 vm;
+V_INLINE vf v_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+V_INLINE void v_store(float *p, vf v)
+{
+    _mm256_storeu_ps(p, v);
+}
+V_INLINE void v_stream(float *p, vf v)
+{
+    _mm256_stream_ps(p, v);
+}
+V_INLINE void v_fence(void)
+{
+    _mm_sfence();
+}
+V_INLINE vf v_set1(float x)
+{
+    return _mm256_set1_ps(x);
+}
+V_INLINE vf v_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+V_INLINE vf v_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+V_INLINE vf v_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+V_INLINE vf v_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+V_INLINE vf v_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+V_INLINE vf v_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+V_INLINE vf v_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+V_INLINE vf v_sqrt(vf a)
+{
+    return _mm256_sqrt_ps(a);
+}
+V_INLINE vm v_gt(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_GT_OQ);
+}
+V_INLINE vm v_eq(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_EQ_OQ);
+}
+V_INLINE vm v_is_nan(vf a)
+{
+    return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
+}
+V_INLINE vm v_and(vm a, vm b)
+{
+    return _mm256_and_ps(a, b);
+}
+V_INLINE vm v_or(vm a, vm b)
+{
+    return _mm256_or_ps(a, b);
+}
+V_INLINE vm v_andnot(vm a, vm b)
+{
+    return _mm256_andnot_ps(b, a);
+}
+V_INLINE vf v_select(vm m, vf a, vf b)
+{
+    return _mm256_blendv_ps(b, a, m);
+}
+V_INLINE vf v_keep(vm m, vf a)
+{
+    return _mm256_and_ps(m, a);
+}
+V_INLINE __m256i v_first(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+V_INLINE vf v_load_n(const float *p, int n)
+{
+    return _mm256_maskload_ps(p, v_first(n));
+}
+V_INLINE void v_store_n(float *p, vf v, int n)
+{
+    _mm256_maskstore_ps(p, v_first(n), v);
+}
+V_INLINE vf v_scale2(vf a, vf k)
+{
+    /* In two steps, so that results that are denormal or barely finite come out right. */
+    __m256i whole = _mm256_cvtps_epi32(k), half = _mm256_srai_epi32(whole, 1);
+    __m256i rest = _mm256_sub_epi32(whole, half), bias = _mm256_set1_epi32(127);
+    vf p = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
+    vf q = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
+    return _mm256_mul_ps(_mm256_mul_ps(a, p), q);
+}
+V_INLINE vf v_round(vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+V_INLINE void v_store_u8(uint8_t *p, vf v)
+{
+    __m256i i = _mm256_cvtps_epi32(v);
+    __m128i s = _mm_packus_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(s, s));
+}
+V_INLINE vf v_load_u8(const uint8_t *p)
+{
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
+#else /* any processor: the compiler's own vectors */
+#define VW 8
+typedef float vf __attribute__((vector_size(32)));
+typedef int32_t vm __attribute__((vector_size(32)));
+V_INLINE vf v_load(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+V_INLINE void v_store(float *p, vf v)
+{
+    memcpy(p, &v, sizeof v);
+}
+V_INLINE void v_stream(float *p, vf v)
+{
+    memcpy(p, &v, sizeof v);
+}
+V_INLINE void v_fence(void)
+{
+}
+V_INLINE vf v_set1(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+V_INLINE vf v_add(vf a, vf b)
+{
+    return a + b;
+}
+V_INLINE vf v_sub(vf a, vf b)
+{
+    return a - b;
+}
+V_INLINE vf v_mul(vf a, vf b)
+{
+    return a * b;
+}
+V_INLINE vf v_div(vf a, vf b)
+{
+    return a / b;
+}
+V_INLINE vf v_fma(vf a, vf b, vf c)
+{
+    return a * b + c;
+}
+V_INLINE vm v_gt(vf a, vf b)
+{
+    return a > b;
+}
+V_INLINE vm v_eq(vf a, vf b)
+{
+    return a == b;
+}
+V_INLINE vm v_is_nan(vf a)
+{
+    return a != a;
+}
+V_INLINE vm v_and(vm a, vm b)
+{
+    return a & b;
+}
+V_INLINE vm v_or(vm a, vm b)
+{
+    return a | b;
+}
+V_INLINE vm v_andnot(vm a, vm b)
+{
+    return a & ~b;
+}
+V_INLINE vf v_select(vm m, vf a, vf b)
+{
+    return (vf)((m & (vm)a) | (~m & (vm)b));
+}
+V_INLINE vf v_keep(vm m, vf a)
+{
+    return (vf)(m & (vm)a);
+}
+V_INLINE vf v_max(vf a, vf b)
+{
+    return v_select(a > b, a, b);
+}
+V_INLINE vf v_min(vf a, vf b)
+{
+    return v_select(a < b, a, b);
+}
+V_INLINE vf v_sqrt(vf a)
+{
+    for (int i = 0; i < VW; i++)
+        a[i] = sqrtf(a[i]);
+    return a;
+}
+V_INLINE vf v_load_n(const float *p, int n)
+{
+    vf v = v_set1(0.0f);
+    memcpy(&v, p, (size_t)n * sizeof *p);
+    return v;
+}
+V_INLINE void v_store_n(float *p, vf v, int n)
+{
+    memcpy(p, &v, (size_t)n * sizeof *p);
+}
+V_INLINE vf v_scale2(vf a, vf k)
+{
+    for (int i = 0; i < VW; i++)
+        a[i] = ldexpf(a[i], (int)k[i]);
+    return a;
+}
+V_INLINE vf v_round(vf a)
+{
+    for (int i = 0; i < VW; i++)
+        a[i] = rintf(a[i]);
+    return a;
+}
+V_INLINE void v_store_u8(uint8_t *p, vf v)
+{
+    for (int i = 0; i < VW; i++)
+        p[i] = (uint8_t)v[i];
+}
+V_INLINE vf v_load_u8(const uint8_t *p)
+{
+    vf v;
+    for (int i = 0; i < VW; i++)
+        v[i] = p[i];
+    return v;
+}
+#endif
+
+V_INLINE vf v_zero(void)
+{
+    return v_set1(0.0f);
+}
+/* Up to n floats, zeros after them. */
+V_INLINE vf v_load_some(const float *p, int64_t n)
+{
+    return n >= VW ? v_load(p) : n <= 0 ? v_zero() : v_load_n(p, (int)n);
+}
+V_INLINE void v_store_some(float *p, vf v, int64_t n)
+{
+    if (n >= VW)
+        v_store(p, v);
+    else if (n > 0)
+        v_store_n(p, v, (int)n);
+}
+/* The sum of the lanes, always in the same order. */
+V_INLINE float v_sum(vf v)
+{
+    float t[VW];
+    v_store(t, v);
+    for (int step = VW / 2; step > 0; step /= 2)
+        for (int i = 0; i < step; i++)
+            t[i] += t[i + step];
+    return t[0];
+}
+/* Lanes added to doubles. */
+V_INLINE void v_add_double(double *sum, vf v)
+{
+    float t[VW];
+    v_store(t, v);
+    for (int i = 0; i < VW; i++)
+        sum[i] += (double)t[i];
+}
+/* The fused activations: ReLU, with a largest value if max > 0. */
+V_INLINE vf v_relu(vf x, bool relu, bool bounded, vf max)
+{
+    if (relu)
+        x = v_max(v_zero(), x);
+    if (bounded)
+        x = v_min(max, x);
+    return x;
+}
+
+#endif
