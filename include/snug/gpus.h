@@ -157,7 +157,7 @@ typedef struct snug_gpus_end_options {
  * managers, another user's processes, zombies (text names the parent).
  * SNUG_E_USAGE: `yes` on a snapshot of another root. SNUG_E_UNSUPPORTED: a kernel without pidfd.
  * The verdicts of single targets are no errors. */
-SNUG_API snug_status snug_gpus_end(snug_gpus_target *targets, size_t n, const snug_gpus *gpus,
+SNUG_API snug_status snug_gpus_end(snug_gpus_target *targets, size_t n, snug_gpus *gpus,
                                    const snug_gpus_end_options *options, snug_error *err);
 
 /* NULL-safe. */

@@ -76,7 +76,7 @@ static void verdict(snug_gpus_target *t, snug_gpus_verdict v, const char *format
 }
 
 /* What the target held when the snapshot was taken. */
-static void held(const snug_gpus *gpus, snug_gpus_target *t)
+static void held(snug_gpus *gpus, snug_gpus_target *t)
 {
     t->card_bytes = 0;
     t->host_bytes = SNUG_BYTES_UNKNOWN;
@@ -90,12 +90,11 @@ static void held(const snug_gpus *gpus, snug_gpus_target *t)
             else
                 t->card_bytes += p->bytes;
         }
-    const sn_gpus_proc *proc = sn_gpus_find(gpus, t->pid);
-    bool is_rss;
-    if (proc)
-        t->host_bytes = proc->flags & SN_PROC_FACTS
-                            ? proc->host_bytes
-                            : sn_gpus_host_bytes(&gpus->root, proc, &is_rss);
+    sn_gpus_proc *proc = sn_gpus_find(gpus, t->pid);
+    if (proc) {
+        sn_gpus_facts(gpus, proc);
+        t->host_bytes = proc->host_bytes;
+    }
 }
 
 /* The process as it is now; false: gone. */
@@ -108,7 +107,7 @@ static bool read_now(const sn_gpus_root *root, int64_t pid, sn_gpus_proc *out)
 }
 
 /* Whether the target may be ended; its verdict is set if not. */
-static bool judge(const snug_gpus *gpus, snug_gpus_target *t, uint64_t uid)
+static bool judge(snug_gpus *gpus, snug_gpus_target *t, uint64_t uid)
 {
     const sn_gpus_proc *seen = sn_gpus_find(gpus, t->pid);
     sn_gpus_proc now;
@@ -157,7 +156,7 @@ static bool wait_end(int fd, double until)
 }
 
 /* Sends TERM through a pidfd, which is returned; -1: the verdict says why not. */
-static int start_end(const snug_gpus *gpus, snug_gpus_target *t, uint64_t uid, bool *no_pidfd)
+static int start_end(snug_gpus *gpus, snug_gpus_target *t, uint64_t uid, bool *no_pidfd)
 {
     int fd = t->pid > 0 && t->pid <= INT32_MAX ? pidfd_open(t->pid) : -1;
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
@@ -206,7 +205,7 @@ static void finish_end(snug_gpus_target *t, int fd, double until, uint32_t kill_
     }
 }
 
-snug_status snug_gpus_end(snug_gpus_target *targets, size_t n, const snug_gpus *gpus,
+snug_status snug_gpus_end(snug_gpus_target *targets, size_t n, snug_gpus *gpus,
                           const snug_gpus_end_options *options, snug_error *err)
 {
     snug_gpus_end_options o = SNUG_GPUS_END_OPTIONS_INIT;
