@@ -3,8 +3,9 @@
  * train.h - whole training runs over a session: epochs, learning rate, validation, metrics, saving,
  * exact resuming.
  *
- *     snug_fit_options o = {SNUG_FIT_DEFAULTS, .train = source, .epochs = 10, .folder = "runs/a"};
- *     snug_status s = snug_fit(session, &o, &result, &err);   // SNUG_E_INTERRUPTED: saved first
+ *     snug_train_options o = {SNUG_TRAIN_DEFAULTS, .train = source, .epochs = 10, .folder =
+ * "runs/a"}; snug_status s = snug_train(session, &o, &result, &err);   // SNUG_E_INTERRUPTED: saved
+ * first
  *
  * The library prints nothing and handles no signals: `progress` is called after each step and
  * epoch, and its answer stops the run after the step in work.
@@ -74,18 +75,19 @@ SNUG_API snug_status snug_evaluate(snug_session *session, const snug_source *sou
                                    snug_error *err);
 SNUG_API void snug_score_deinit(snug_score *score);
 
-/* ---- fit ------------------------------------------------------------------------------------- */
+/* ---- training -----------------------------------------------------------------------------------
+ */
 
-typedef enum snug_fit_event {
-    SNUG_FIT_STEP,     /* a step was made */
-    SNUG_FIT_VALIDATE, /* a validation batch was run */
-    SNUG_FIT_EPOCH,    /* an epoch ended, validation included */
-    SNUG_FIT_SAVED,    /* the run was saved to disk */
-    SNUG_FIT_ADVICE    /* text says what was noticed */
-} snug_fit_event;
+typedef enum snug_train_event {
+    SNUG_TRAIN_STEP,     /* a step was made */
+    SNUG_TRAIN_VALIDATE, /* a validation batch was run */
+    SNUG_TRAIN_EPOCH,    /* an epoch ended, validation included */
+    SNUG_TRAIN_SAVED,    /* the run was saved to disk */
+    SNUG_TRAIN_ADVICE    /* text says what was noticed */
+} snug_train_event;
 
-typedef struct snug_fit_progress {
-    snug_fit_event event;
+typedef struct snug_train_progress {
+    snug_train_event event;
     int64_t epoch, n_epochs;       /* from 1 */
     uint64_t step, n_steps;        /* in this epoch; n_steps 0: not known */
     uint64_t total_step;           /* optimizer steps of the whole run */
@@ -97,9 +99,9 @@ typedef struct snug_fit_progress {
     float learning_rate;
     bool improved;    /* EPOCH: the best so far */
     const char *text; /* ADVICE */
-} snug_fit_progress;
+} snug_train_progress;
 
-typedef struct snug_fit_options {
+typedef struct snug_train_options {
     size_t struct_size;
     snug_source train;
     snug_source validation;             /* next NULL: none */
@@ -118,10 +120,10 @@ typedef struct snug_fit_options {
     double (*data_wait)(void *context); /* share of time waited for data; NULL: measured around
                                          * next */
     void *data_context;
-    bool (*progress)(void *context, const snug_fit_progress *progress); /* false: stop, save */
+    bool (*progress)(void *context, const snug_train_progress *progress); /* false: stop, save */
     void *context;
-} snug_fit_options;
-#define SNUG_FIT_DEFAULTS .struct_size = sizeof(snug_fit_options)
+} snug_train_options;
+#define SNUG_TRAIN_DEFAULTS .struct_size = sizeof(snug_train_options)
 
 typedef struct snug_epoch {
     int64_t epoch;                                          /* from 1 */
@@ -129,7 +131,7 @@ typedef struct snug_epoch {
     float learning_rate;
 } snug_epoch;
 
-typedef struct snug_fit_result {
+typedef struct snug_train_result {
     uint64_t steps; /* of the whole run */
     int64_t epochs; /* completed */
     bool interrupted, stopped_early;
@@ -137,15 +139,15 @@ typedef struct snug_fit_result {
     int64_t best_epoch;
     size_t n_history;
     snug_epoch *history; /* of the whole run, resumed epochs included */
-} snug_fit_result;
+} snug_train_result;
 
 /* Trains. Into folder: last.ckpt, last.safetensors, best.safetensors, history.csv; each is the old
  * or the new one, whole, at every moment. Room for them is checked first (SNUG_E_IO).
  * SNUG_E_INTERRUPTED when progress said so, SNUG_E_NUMERIC for a loss that is no number (nothing is
  * saved over), or what a source returned. *result is filled in all cases. */
-SNUG_API snug_status snug_fit(snug_session *session, const snug_fit_options *options,
-                              snug_fit_result *result, snug_error *err);
-SNUG_API void snug_fit_result_deinit(snug_fit_result *result);
+SNUG_API snug_status snug_train(snug_session *session, const snug_train_options *options,
+                                snug_train_result *result, snug_error *err);
+SNUG_API void snug_train_result_deinit(snug_train_result *result);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
