@@ -7,7 +7,7 @@
  *     sn_plan_in_place(graph, device, err);             inplace.c
  *     sn_lifetimes_new(&lives, graph, device, err);     lifetimes.c
  *     sn_place(...)                                     place.c, by plan.c for all programs
- *     sn_program_new(&program, graph, lives, err);      program.c
+ *     sn_program_new(&program, graph, device, ...);     program.c
  *     sn_plan_check(program, device, err);              check.c, apart from the rest on purpose
  *
  * Ownership: a plan owns its device (unless it was lent one), graphs and programs.
@@ -73,8 +73,9 @@ snug_status sn_lifetimes_new(sn_lifetimes **out, const sn_graph *graph, sn_devic
 void sn_lifetimes_free(sn_lifetimes *lives);
 
 /* slab_bytes: the planned peak of each slab, over all programs of the plan. */
-snug_status sn_program_new(sn_program **out, const sn_graph *graph, const sn_lifetimes *lives,
-                           size_t n_slabs, const uint64_t *slab_bytes, snug_error *err);
+snug_status sn_program_new(sn_program **out, const sn_graph *graph, sn_device *device,
+                           const sn_lifetimes *lives, size_t n_slabs, const uint64_t *slab_bytes,
+                           snug_error *err);
 void sn_program_free(sn_program *program);
 
 /* The judge: SNUG_E_INTERNAL naming the first broken rule. Run on every plan. */
