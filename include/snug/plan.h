@@ -168,6 +168,22 @@ SNUG_API uint64_t snug_plan_slab_bytes(const snug_plan *plan, size_t slab);
 SNUG_API size_t snug_plan_n_choices(const snug_plan *plan);
 SNUG_API const snug_choice *snug_plan_choice(const snug_plan *plan, size_t index);
 
+/* What would make it fit, best first: text to append to the command, planned and true. Empty until
+ * advise looked for them. */
+typedef struct snug_plan_fix {
+    const char *add;    /* "--optimizer sgd:momentum=0.9" */
+    const char *result; /* "identical", "rounding", "different" */
+    const char *what;   /* in words */
+    uint64_t peak_bytes;
+    double slowdown; /* of an image; below 0: faster */
+} snug_plan_fix;
+SNUG_API size_t snug_plan_n_fixes(const snug_plan *plan);
+SNUG_API void snug_plan_fix_at(const snug_plan *plan, size_t index, snug_plan_fix *out);
+/* Popular advice that would not help here, and why. */
+SNUG_API size_t snug_plan_n_useless(const snug_plan *plan);
+SNUG_API void snug_plan_useless_at(const snug_plan *plan, size_t index, const char **advice,
+                                   const char **why);
+
 /* The largest batch that fits the plan's budget (0: not even one), found by planning others; kept
  * once found. */
 SNUG_API snug_status snug_plan_largest_batch(snug_plan *plan, int64_t *batch, snug_error *err);

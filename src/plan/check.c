@@ -355,10 +355,16 @@ static snug_status check_ends(const judge *j, snug_error *err)
 /* Each slab is exactly as large as what lies in it: the planned peak is no guess. */
 static snug_status check_tight(const judge *j, snug_error *err)
 {
-    for (size_t s = 0; s < j->p->n_slabs; s++)
-        if (j->p->slab_bytes[s] % j->info.align_bytes)
-            return REFUSE(1, "slab %zu of %" PRIu64 " bytes is no multiple of the alignment", s,
-                          j->p->slab_bytes[s]);
+    for (size_t s = 0; s < j->p->n_slabs; s++) {
+        uint64_t top = 0;
+        for (size_t i = 0; i < j->p->n_buffers; i++)
+            if (j->p->buffers[i].slab == s)
+                top = SN_MAX(top, j->p->buffers[i].offset + j->p->buffers[i].bytes);
+        if (j->p->slab_bytes[s] != top)
+            return REFUSE(
+                1, "slab %zu is planned with %" PRIu64 " bytes, what lies in it takes %" PRIu64, s,
+                j->p->slab_bytes[s], top);
+    }
     return SNUG_OK;
 }
 

@@ -72,10 +72,9 @@ snug_status sn_lifetimes_new(sn_lifetimes **out, const sn_graph *graph, sn_devic
                              snug_error *err);
 void sn_lifetimes_free(sn_lifetimes *lives);
 
-/* slab_bytes: the planned peak of each slab, over all programs of the plan. */
+/* The program's slab_bytes are its own peaks; the plan reserves the largest of its programs'. */
 snug_status sn_program_new(sn_program **out, const sn_graph *graph, sn_device *device,
-                           const sn_lifetimes *lives, size_t n_slabs, const uint64_t *slab_bytes,
-                           snug_error *err);
+                           const sn_lifetimes *lives, size_t n_slabs, snug_error *err);
 void sn_program_free(sn_program *program);
 
 /* The judge: SNUG_E_INTERNAL naming the first broken rule. Run on every plan. */

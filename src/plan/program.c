@@ -125,8 +125,7 @@ static snug_status make_weights(const writer *w, sn_program *p, snug_error *err)
         return sn_fail(err, SNUG_E_MEMORY, "no memory for a program");
     for (size_t i = 0; i < w->graph->values.n; i++) {
         const sn_value *v = &w->graph->values.at[i];
-        if (v->storage != i || (v->kind != SN_VALUE_WEIGHT && v->kind != SN_VALUE_SLOT &&
-                                v->kind != SN_VALUE_CONSTANT))
+        if (v->storage != i || (v->kind != SN_VALUE_WEIGHT && v->kind != SN_VALUE_SLOT))
             continue;
         sn_program_weight *out = &weights[n];
         *out = (sn_program_weight){.weight = v->weight, .slot = v->slot};
@@ -156,8 +155,7 @@ static uint32_t loss_end(const sn_graph *graph, const sn_program *p)
 }
 
 snug_status sn_program_new(sn_program **out, const sn_graph *graph, sn_device *device,
-                           const sn_lifetimes *lives, size_t n_slabs, const uint64_t *slab_bytes,
-                           snug_error *err)
+                           const sn_lifetimes *lives, size_t n_slabs, snug_error *err)
 {
     *out = NULL;
     sn_program *p = sn_alloc(SN_TAG_PLAN, sizeof *p);
@@ -192,8 +190,10 @@ snug_status sn_program_new(sn_program **out, const sn_graph *graph, sn_device *d
         sn_program_free(p);
         return s;
     }
-    if (n_slabs)
-        memcpy(slabs, slab_bytes, n_slabs * sizeof *slabs);
+    for (size_t i = 0; i < p->n_buffers; i++) {
+        const sn_program_buffer *b = &p->buffers[i];
+        slabs[b->slab] = SN_MAX(slabs[b->slab], b->offset + b->bytes);
+    }
     p->instrs = instrs;
     p->slab_bytes = slabs;
     p->loss_end = loss_end(graph, p);
