@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "backend/cpu/cpu.h"
 #include "backend/null/null.h"
 #include "snug/device.h"
 
-static const sn_backend *const backends[] = {&sn_backend_null};
+static const sn_backend *const backends[] = {&sn_backend_cpu, &sn_backend_null};
 
 /* The same as text, in the same order. */
-static const char *const names[] = {"null"};
+static const char *const names[] = {"cpu", "null"};
 
 _Static_assert(SN_LEN(backends) == SN_LEN(names), "one name per backend");
 
