@@ -3,9 +3,8 @@
  * train.h - whole training runs over a session: epochs, learning rate, validation, metrics, saving,
  * exact resuming.
  *
- *     snug_train_options o = {SNUG_TRAIN_DEFAULTS, .train = source, .epochs = 10, .folder =
- * "runs/a"}; snug_status s = snug_train(session, &o, &result, &err);   // SNUG_E_INTERRUPTED: saved
- * first
+ *     snug_train_options o = {SNUG_TRAIN_DEFAULTS, .train = source, .epochs = 10};
+ *     snug_status s = snug_train(session, &o, &result, &err);
  *
  * The library prints nothing and handles no signals: `progress` is called after each step and
  * epoch, and its answer stops the run after the step in work.
@@ -117,9 +116,6 @@ typedef struct snug_train_options {
     const char *description; /* text kept in every weights file and checkpoint (JSON of the
                               * command, for predict and --resume); NULL: none */
     bool resume;             /* folder holds a run: go on from its last whole save */
-    double (*data_wait)(void *context); /* share of time waited for data; NULL: measured around
-                                         * next */
-    void *data_context;
     bool (*progress)(void *context, const snug_train_progress *progress); /* false: stop, save */
     void *context;
 } snug_train_options;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * save.c - what a run leaves on disk. Every file is written under a temporary name and renamed, the
+ * checkpoint last: whatever moment the machine stops at, the newest whole checkpoint is in place.
+ */
+#include <math.h>
+
+#include "base/io.h"
+#include "train/fit.h"
+#include "train/history.h"
+
+static snug_status save_one(sn_fit *fit, const char *name, const sn_run_state *state,
+                            snug_error *err)
+{
+    char *path = sn_io_join(SN_TAG_TRAIN, fit->options->folder, name);
+    snug_status s =
+        path ? sn_checkpoint_save(fit->session, path, fit->options->description, state, err)
+             : sn_fail(err, SNUG_E_MEMORY, "no memory for a path");
+    sn_free(path);
+    return s;
+}
+
+static snug_status save_history(sn_fit *fit, snug_error *err)
+{
+    char *path = sn_io_join(SN_TAG_TRAIN, fit->options->folder, "history.csv");
+    snug_status s = path ? sn_history_write(path, fit->history.at, fit->history.n, err)
+                         : sn_fail(err, SNUG_E_MEMORY, "no memory for a path");
+    sn_free(path);
+    return s;
+}
+
+snug_status sn_fit_save(sn_fit *fit, bool epoch_ended, bool improved, snug_error *err)
+{
+    if (!fit->options->folder) {
+        return SNUG_OK;
+    }
+    snug_status s = SNUG_OK;
+    if (improved) {
+        s = save_one(fit, "best.safetensors", NULL, err);
+    }
+    if (!s && epoch_ended) {
+        s = save_one(fit, "last.safetensors", NULL, err);
+        s = s ? s : save_history(fit, err);
+    }
+    s = s ? s : save_one(fit, "last.ckpt", &fit->state, err);
+    fit->last_save = sn_now();
+    return s;
+}
+
+snug_status sn_fit_check_room(const sn_fit *fit, snug_error *err)
+{
+    if (!fit->options->folder) {
+        return SNUG_OK;
+    }
+    snug_status s = sn_io_make_folder(fit->options->folder, err);
+    uint64_t free_bytes;
+    s = s ? s : sn_io_free_bytes(&free_bytes, fit->options->folder, err);
+    if (s) {
+        return s;
+    }
+    /* The checkpoint twice (the old one stays until the new one is whole), weights three times. */
+    uint64_t need = 2 * sn_checkpoint_bytes(fit->session, true) +
+                    3 * sn_checkpoint_bytes(fit->session, false) + SN_MIB;
+    if (free_bytes < need) {
+        char a[32], b[32];
+        return sn_fail(
+            err, SNUG_E_IO,
+            "saving this run takes %s, '%.100s' has %s free: make room or choose another "
+            "folder with -o",
+            sn_format_bytes(a, sizeof a, need), fit->options->folder,
+            sn_format_bytes(b, sizeof b, free_bytes));
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_fit_resume(sn_fit *fit, snug_error *err)
+{
+    char *path = sn_io_join(SN_TAG_TRAIN, fit->options->folder, "last.ckpt");
+    char *history = sn_io_join(SN_TAG_TRAIN, fit->options->folder, "history.csv");
+    snug_status s = path && history ? sn_checkpoint_load(fit->session, path, &fit->state, err)
+                                    : sn_fail(err, SNUG_E_MEMORY, "no memory for a path");
+    if (!s && fit->state.seed != fit->session->seed) {
+        s = sn_fail(err, SNUG_E_USAGE,
+                    "the run was begun with seed %" PRIu64 ", not %" PRIu64
+                    ": the same seed is needed to go on exactly",
+                    fit->state.seed, fit->session->seed);
+    }
+    if (!s) {
+        snug_epoch *rows;
+        size_t n;
+        s = sn_history_read(history, fit->state.epoch, &rows, &n, err);
+        if (!s) {
+            fit->history.at = rows;
+            fit->history.n = fit->history.cap = n;
+        }
+        snug_session_set_step_number(fit->session, fit->state.step);
+    }
+    sn_free(path);
+    sn_free(history);
+    return s;
+}
