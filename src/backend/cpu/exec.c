@@ -6,6 +6,7 @@
  *  1. every range of a task lies inside its slab, with the size that its own descriptor states;
  *  2. run allocates nothing of ours.
  */
+#include "backend/batched.h"
 #include "backend/cpu/internal.h"
 
 #include <omp.h>
@@ -19,81 +20,6 @@ void sn_cpu_parallel(const sn_cpu_device *device, void (*fn)(void *, int, int), 
     }
 #pragma omp parallel num_threads(device->n_threads)
     fn(context, omp_get_thread_num(), omp_get_num_threads());
-}
-
-#define IN(i) (1u << (i))
-#define OUT(i) (1u << (16 + (i)))
-#define ALL_IN 0xffffu
-#define ALL 0xffffffffu
-
-static bool shares_rank_and_batch(const sn_view *view, const sn_view *whole, int64_t batch)
-{
-    return view->buffer != UINT32_MAX && view->desc.shape.rank == whole->desc.shape.rank &&
-           view->desc.shape.rank > 0 && view->desc.shape.dim[0] == batch;
-}
-
-/* Elementwise operators whose operands may broadcast. */
-static uint32_t batched_broadcast(const sn_instr *instr, const sn_view *whole, int64_t batch)
-{
-    uint32_t mask = 0;
-    for (int i = 0; i < instr->n_in; i++)
-        if (shares_rank_and_batch(&instr->in[i], whole, batch))
-            mask |= IN(i);
-    for (int i = 0; i < instr->n_out; i++)
-        if (shares_rank_and_batch(&instr->out[i], whole, batch))
-            mask |= OUT(i);
-    return mask;
-}
-
-uint32_t sn_cpu_batched(const sn_instr *instr, int64_t batch)
-{
-    switch (instr->op) {
-    case SN_OP_CONV2D:
-    case SN_OP_CONV2D_DX:
-    case SN_OP_DENSE:
-    case SN_OP_DENSE_DX:
-    case SN_OP_BIAS_ADD:
-    case SN_OP_BATCH_NORM:
-    case SN_OP_BATCH_NORM_APPLY:
-    case SN_OP_PRELU:
-        return IN(0) | OUT(0);
-    case SN_OP_CONV2D_DW:
-    case SN_OP_DENSE_DW:
-    case SN_OP_DENSE_UPDATE:
-        return IN(0) | IN(1);
-    case SN_OP_BIAS_GRAD:
-        return IN(0);
-    case SN_OP_BATCH_NORM_DX:
-    case SN_OP_BATCH_NORM_APPLY_DX:
-        return IN(0) | IN(1) | OUT(0);
-    case SN_OP_GROUP_NORM:
-        return IN(0) | OUT(0) | OUT(1) | OUT(2);
-    case SN_OP_GROUP_NORM_DX:
-        return IN(0) | IN(1) | IN(3) | IN(4) | OUT(0);
-    case SN_OP_PRELU_DX:
-        return IN(0) | IN(2) | OUT(0);
-    case SN_OP_BINARY:
-        return batched_broadcast(instr, &instr->out[0], batch);
-    case SN_OP_MAXIMUM_DX:
-        return batched_broadcast(instr, &instr->in[2], batch);
-    case SN_OP_REDUCE_TO:
-        return batched_broadcast(instr, &instr->in[0], batch);
-    case SN_OP_LOSS:
-        return ALL_IN;
-    case SN_OP_MOVING_AVERAGE:
-    case SN_OP_SUM_SQUARES:
-    case SN_OP_UPDATE:
-        return 0;
-    case SN_OP_REORDER:
-    case SN_OP_CAST:
-        /* Weights move too; whole tensors are right for both, only activations gain by less. */
-        return instr->in[0].layout.kind == SN_LAYOUT_BLOCKED ||
-                       instr->out[0].layout.kind == SN_LAYOUT_BLOCKED
-                   ? IN(0) | OUT(0)
-                   : 0;
-    default:
-        return ALL;
-    }
 }
 
 /* ---- prepare --------------------------------------------------------------------------------- */
@@ -139,12 +65,12 @@ static snug_status prepare_task(sn_exec *exec, size_t at, int64_t batch, snug_er
     task->out = sn_arena_alloc_array(&exec->arena, (size_t)instr->n_out + 1, sizeof *task->out);
     if (!task->in || !task->out)
         return sn_fail(err, SNUG_E_MEMORY, "no memory for the prepared program");
-    uint32_t mask = sn_cpu_batched(instr, exec->program->batch);
+    uint32_t mask = sn_batched_operands(instr, exec->program->batch);
     snug_status s = SNUG_OK;
     for (int i = 0; !s && i < instr->n_in; i++)
-        s = resolve(exec, &instr->in[i], batch, mask & IN(i), &task->in[i], err);
+        s = resolve(exec, &instr->in[i], batch, mask & SN_BATCHED_IN(i), &task->in[i], err);
     for (int i = 0; !s && i < instr->n_out; i++)
-        s = resolve(exec, &instr->out[i], batch, mask & OUT(i), &task->out[i], err);
+        s = resolve(exec, &instr->out[i], batch, mask & SN_BATCHED_OUT(i), &task->out[i], err);
     if (!s && instr->workspace.buffer != UINT32_MAX) {
         const sn_memory *m = exec->memory;
         const sn_view *w = &instr->workspace;

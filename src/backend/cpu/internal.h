@@ -138,8 +138,6 @@ sn_dnn_prim *sn_cpu_exec_prim(sn_exec *exec, const void *key, size_t key_bytes,
                               bool (*make)(sn_dnn_pd **out, void *context), void *context);
 sn_dnn_memory *sn_cpu_exec_memory(sn_exec *exec, const sn_md *md, void *data);
 sn_dnn_memory *sn_cpu_exec_scratch(sn_exec *exec, uint64_t bytes, void *data);
-/* Which inputs (low 16 bits) and outputs (high 16) have the batch as their outermost dimension. */
-uint32_t sn_cpu_batched(const sn_instr *instr, int64_t batch);
 
 /* ---- table.c: the lists, and what proposals share ---- */
 const sn_cpu_kernel *const *sn_cpu_kernels(sn_op_id op);
