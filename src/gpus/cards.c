@@ -5,7 +5,9 @@
  */
 #include "gpus/gpus.h"
 
-#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define VENDOR_NVIDIA 0x10deu
 #define VENDOR_AMD 0x1002u
