@@ -5,7 +5,6 @@
 #include "gpus/gpus.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 
 static json_t *bytes_json(uint64_t bytes)
 {

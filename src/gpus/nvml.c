@@ -11,9 +11,6 @@
  */
 #include "gpus/gpus.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/dl.h"
 
 enum {

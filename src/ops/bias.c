@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * A bias [C] added over the last axis, and its gradient: the sum over all other axes. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/util.h"
 
 static snug_status infer(const sn_attrs *attrs, const sn_desc *in, int n_in, sn_desc *out,

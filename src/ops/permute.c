@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Axes in another order; the batch stays the first. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/util.h"
 
 static snug_status infer(const sn_attrs *attrs, const sn_desc *in, int n_in, sn_desc *out,

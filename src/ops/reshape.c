@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The same elements in another shape. An outermost dimension of -1 keeps the batch. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/util.h"
 
 static snug_status infer(const sn_attrs *attrs, const sn_desc *in, int n_in, sn_desc *out,
