@@ -8,9 +8,9 @@
  * Included by simd_*.c only.  Ownership: none.  Threads: bodies of a team.
  */
 
-#define DENSE_RUN 512       /* terms of a sum that is then added to the total */
-#define DENSE_TILE 4096     /* floats of y that are kept while w goes by */
-#define PANEL (2 * VW)      /* columns of a packed panel */
+#define DENSE_RUN 512   /* terms of a sum that is then added to the total */
+#define DENSE_TILE 4096 /* floats of y that are kept while w goes by */
+#define PANEL (2 * VW)  /* columns of a packed panel */
 #if VEC_ISA == 16
 #define PANEL_ROWS 12
 #else
@@ -56,8 +56,7 @@ V_INLINE void dense_tile(const sn_cpu_dense_job *j, float *tile, int64_t column,
             vf row = v_load_some(j->w + i * n_out + column + o, left);
             for (int64_t r = 0; r < j->rows; r++) {
                 float *y = tile + r * width + o;
-                v_store_some(y, v_fma(v_set1(j->x[r * n_in + i]), row, v_load_some(y, left)),
-                             left);
+                v_store_some(y, v_fma(v_set1(j->x[r * n_in + i]), row, v_load_some(y, left)), left);
             }
         }
 }
@@ -163,7 +162,7 @@ V_INLINE void dense_dw_rows(const sn_cpu_dense_job *j, int64_t i, int n_i, bool 
 {
     for (int64_t o = 0; o < j->n_out; o += VW) {
         int64_t left = j->n_out - o;
-        vf g[4];
+        vf g[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
         if (update)
             for (int a = 0; a < n_i; a++) {
                 int64_t ahead = (i + a) * j->n_out + o + 8 * VW;
@@ -212,77 +211,82 @@ static void dense_dw(void *job, int thread, int n_threads)
 
 /* ---- many rows ------------------------------------------------------------------------------- */
 
-/* packed[k][PANEL] = columns [column, column+width) of w, or of its transpose. */
-V_INLINE void panel_pack(const sn_cpu_dense_job *j, float *packed, int64_t column, int64_t width,
-                         bool transposed)
+/* packed[k - k0][PANEL] = rows [k0, k1) of columns [column, column+width) of w, or of its
+ * transpose.
+ */
+V_INLINE void panel_pack(const sn_cpu_dense_job *j, float *packed, int64_t k0, int64_t k1,
+                         int64_t column, int64_t width, bool transposed)
 {
     if (!transposed) {
-        for (int64_t k = 0; k < j->n_in; k++) {
+        for (int64_t k = k0; k < k1; k++) {
             const float *w = j->w + k * j->n_out + column;
-            v_store(packed + k * PANEL, v_load_some(w, width));
-            v_store(packed + k * PANEL + VW, v_load_some(w + VW, width - VW));
+            v_store(packed + (k - k0) * PANEL, v_load_some(w, width));
+            v_store(packed + (k - k0) * PANEL + VW, v_load_some(w + VW, width - VW));
         }
         return;
     }
     for (int64_t c = 0; c < PANEL; c++) {
         const float *w = j->w + (column + c) * j->n_out;
-        for (int64_t k = 0; k < j->n_out; k++)
-            packed[k * PANEL + c] = c < width ? w[k] : 0.0f;
+        for (int64_t k = k0; k < k1; k++)
+            packed[(k - k0) * PANEL + c] = c < width ? w[k] : 0.0f;
     }
 }
 
+typedef struct panel_place {
+    int64_t depth, k0, k1, pitch, column, width;
+    bool finish;
+} panel_place;
+
 /* n_r rows of a [rows][depth] with a packed panel. */
-V_INLINE void panel_rows(const sn_cpu_dense_job *j, const float *a, int64_t depth,
-                         const float *packed, float *y, int64_t pitch, int64_t column,
-                         int64_t width, int n_r, bool finish)
+V_INLINE void panel_rows(const sn_cpu_dense_job *j, const panel_place *p, const float *a,
+                         const float *packed, float *y, int n_r)
 {
-    for (int64_t k0 = 0; k0 < depth; k0 += DENSE_RUN) {
-        int64_t k1 = k0 + DENSE_RUN < depth ? k0 + DENSE_RUN : depth;
-        vf sum[PANEL_ROWS][2];
-        for (int r = 0; r < n_r; r++)
-            sum[r][0] = sum[r][1] = v_zero();
-        for (int64_t k = k0; k < k1; k++) {
-            vf b0 = v_load(packed + k * PANEL), b1 = v_load(packed + k * PANEL + VW);
-            for (int r = 0; r < n_r; r++) {
-                vf x = v_set1(a[r * depth + k]);
-                sum[r][0] = v_fma(x, b0, sum[r][0]);
-                sum[r][1] = v_fma(x, b1, sum[r][1]);
-            }
+    vf sum[PANEL_ROWS][2];
+    for (int r = 0; r < n_r; r++)
+        sum[r][0] = sum[r][1] = v_zero();
+    for (int64_t k = p->k0; k < p->k1; k++) {
+        const float *b = packed + (k - p->k0) * PANEL;
+        vf b0 = v_load(b), b1 = v_load(b + VW);
+        for (int r = 0; r < n_r; r++) {
+            vf x = v_set1(a[r * p->depth + k]);
+            sum[r][0] = v_fma(x, b0, sum[r][0]);
+            sum[r][1] = v_fma(x, b1, sum[r][1]);
         }
-        for (int r = 0; r < n_r; r++)
-            for (int h = 0; h < 2; h++) {
-                int64_t left = width - h * VW;
-                float *at = y + r * pitch + h * VW;
-                if (left <= 0)
-                    continue;
-                vf v = sum[r][h];
-                if (k0)
-                    v = v_add(v_load_some(at, left), v);
-                if (finish && k1 == depth)
-                    v = dense_finish(j, v, column + h * VW, left);
-                v_store_some(at, v, left);
-            }
     }
+    for (int r = 0; r < n_r; r++)
+        for (int h = 0; h < 2; h++) {
+            int64_t left = p->width - h * VW;
+            float *at = y + r * p->pitch + h * VW;
+            if (left <= 0)
+                continue;
+            vf v = sum[r][h];
+            if (p->k0)
+                v = v_add(v_load_some(at, left), v);
+            if (p->finish)
+                v = dense_finish(j, v, p->column + h * VW, left);
+            v_store_some(at, v, left);
+        }
 }
 
 V_INLINE void panel_run(const sn_cpu_dense_job *j, int thread, int n_threads, bool backward)
 {
     const int64_t depth = backward ? j->n_out : j->n_in, columns = backward ? j->n_in : j->n_out;
     const float *a = backward ? j->dy : j->x;
-    float *packed = j->room + thread * depth * PANEL;
+    float *packed = j->room + (int64_t)thread * DENSE_RUN * PANEL;
     int64_t panels = (columns + PANEL - 1) / PANEL;
-    for (int64_t p = 0; p < panels; p++) {
-        if (p % n_threads != thread)
-            continue;
-        int64_t column = p * PANEL, width = columns - column < PANEL ? columns - column : PANEL;
-        panel_pack(j, packed, column, width, backward);
-        int64_t r = 0;
-        for (; r + PANEL_ROWS <= j->rows; r += PANEL_ROWS)
-            panel_rows(j, a + r * depth, depth, packed, j->y + r * columns + column, columns,
-                       column, width, PANEL_ROWS, !backward);
-        for (; r < j->rows; r++)
-            panel_rows(j, a + r * depth, depth, packed, j->y + r * columns + column, columns,
-                       column, width, 1, !backward);
+    for (int64_t i = thread; i < panels; i += n_threads) {
+        panel_place p = {.depth = depth, .pitch = columns, .column = i * PANEL};
+        p.width = columns - p.column < PANEL ? columns - p.column : PANEL;
+        for (p.k0 = 0; p.k0 < depth; p.k0 += DENSE_RUN) {
+            p.k1 = p.k0 + DENSE_RUN < depth ? p.k0 + DENSE_RUN : depth;
+            p.finish = !backward && p.k1 == depth;
+            panel_pack(j, packed, p.k0, p.k1, p.column, p.width, backward);
+            int64_t r = 0;
+            for (; r + PANEL_ROWS <= j->rows; r += PANEL_ROWS)
+                panel_rows(j, &p, a + r * depth, packed, j->y + r * columns + p.column, PANEL_ROWS);
+            for (; r < j->rows; r++)
+                panel_rows(j, &p, a + r * depth, packed, j->y + r * columns + p.column, 1);
+        }
     }
 }
 

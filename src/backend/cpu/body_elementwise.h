@@ -107,9 +107,9 @@ V_INLINE vf v_act(const sn_act_attrs *a, vf x)
         vf threshold = v_set1(a->threshold);
         vf low = a->alpha == 0 ? v_zero() : v_mul(alpha, v_sub(x, threshold));
         vf y = v_select(v_or(v_gt(x, threshold), v_is_nan(x)), x, low);
-        return a->max > 0 ? v_select(v_gt(v_set1(a->max), x), y,
-                                     v_select(v_is_nan(x), x, v_set1(a->max)))
-                          : y;
+        return a->max > 0
+                   ? v_select(v_gt(v_set1(a->max), x), y, v_select(v_is_nan(x), x, v_set1(a->max)))
+                   : y;
     }
     case SN_ACT_ELU:
         return v_select(v_gt(x, v_zero()), x, v_mul(alpha, v_expm1(x)));
@@ -135,8 +135,7 @@ V_INLINE vf v_act(const sn_act_attrs *a, vf x)
 V_INLINE vf v_gelu_tanh_slope(vf x)
 {
     vf one = v_set1(1.0f), half = v_set1(0.5f), t = v_tanh(v_gelu_inner(x));
-    vf inner = v_mul(v_set1(0.79788456080286536f),
-                     v_fma(v_set1(3 * 0.044715f), v_mul(x, x), one));
+    vf inner = v_mul(v_set1(0.79788456080286536f), v_fma(v_set1(3 * 0.044715f), v_mul(x, x), one));
     vf right = v_mul(v_mul(half, x), v_mul(v_sub(one, v_mul(t, t)), inner));
     return v_fma(half, v_add(one, t), right);
 }
@@ -151,11 +150,9 @@ V_INLINE vf v_slope(const sn_act_attrs *a, bool from_output, vf s)
         return a->max > 0 ? v_select(v_or(v_gt(v_set1(a->max), s), v_is_nan(s)), k, zero) : k;
     }
     case SN_ACT_ELU:
-        return v_select(v_gt(s, zero), one,
-                        from_output ? v_add(s, alpha) : v_mul(alpha, v_exp(s)));
+        return v_select(v_gt(s, zero), one, from_output ? v_add(s, alpha) : v_mul(alpha, v_exp(s)));
     case SN_ACT_GELU: {
-        vf density = v_mul(v_set1(0.39894228040143268f),
-                           v_exp(v_mul(v_set1(-0.5f), v_mul(s, s))));
+        vf density = v_mul(v_set1(0.39894228040143268f), v_exp(v_mul(v_set1(-0.5f), v_mul(s, s))));
         return v_fma(s, density, v_phi(s));
     }
     case SN_ACT_GELU_TANH:
@@ -192,22 +189,19 @@ V_INLINE void flat_part(int64_t n, int thread, int n_threads, int64_t *first, in
         *last = n;
 }
 
-#define FLAT_LOOP(n_, thread_, n_threads_, width_, body_)                                          \
-    do {                                                                                           \
-        int64_t first_, last_;                                                                     \
-        flat_part((n_), (thread_), (n_threads_), &first_, &last_);                                 \
-        for (int64_t i = first_; i < last_; i += VW) {                                             \
-            int64_t width_ = last_ - i;                                                            \
-            body_                                                                                  \
-        }                                                                                          \
-    } while (0)
+#define FLAT_LOOP(n_, thread_, n_threads_)                                                         \
+    int64_t first_, last_;                                                                         \
+    flat_part((n_), (thread_), (n_threads_), &first_, &last_);                                     \
+    for (int64_t i = first_, left = last_ - i; i < last_; i += VW, left -= VW)
 
 static void act_forward(void *job, int thread, int n_threads)
 {
     const sn_cpu_flat_job *j = job;
     const sn_act_attrs *a = &j->act;
-    FLAT_LOOP(j->n, thread, n_threads, left,
-              v_store_some(j->y + i, v_act(a, v_load_some(j->a + i, left)), left););
+    FLAT_LOOP(j->n, thread, n_threads)
+    {
+        v_store_some(j->y + i, v_act(a, v_load_some(j->a + i, left)), left);
+    }
 }
 
 /* dx = dy * slope, and 0 where the slope is 0 whatever dy is. */
@@ -219,20 +213,22 @@ static void act_backward(void *job, int thread, int n_threads)
     if (a->kind == SN_ACT_RELU && a->alpha == 0 && (from_output || a->threshold == 0)) {
         const vf max = v_set1(a->max > 0 ? a->max : INFINITY);
         const bool bounded = a->max > 0;
-        FLAT_LOOP(j->n, thread, n_threads, left, {
+        FLAT_LOOP(j->n, thread, n_threads)
+        {
             vf s = v_load_some(j->a + i, left);
             vm m = v_gt(s, v_zero());
             if (bounded)
                 m = v_and(m, v_gt(max, s));
             v_store_some(j->y + i, v_keep(m, v_load_some(j->b + i, left)), left);
-        });
+        }
         return;
     }
-    FLAT_LOOP(j->n, thread, n_threads, left, {
+    FLAT_LOOP(j->n, thread, n_threads)
+    {
         vf k = v_slope(a, from_output, v_load_some(j->a + i, left));
         vf d = v_mul(v_load_some(j->b + i, left), k);
         v_store_some(j->y + i, v_select(v_eq(k, v_zero()), v_zero(), d), left);
-    });
+    }
 }
 
 V_INLINE vf v_combine(sn_binary_kind kind, vf a, vf b)
@@ -256,10 +252,11 @@ V_INLINE void binary_run(const sn_cpu_flat_job *j, sn_binary_kind kind, int thre
 {
     const vf max = v_set1(j->act.max);
     const bool relu = j->act.kind == SN_ACT_RELU, bounded = relu && j->act.max > 0;
-    FLAT_LOOP(j->n, thread, n_threads, left, {
+    FLAT_LOOP(j->n, thread, n_threads)
+    {
         vf y = v_combine(kind, v_load_some(j->a + i, left), v_load_some(j->b + i, left));
         v_store_some(j->y + i, v_relu(y, relu, bounded, max), left);
-    });
+    }
 }
 
 static void binary_flat(void *job, int thread, int n_threads)
@@ -278,7 +275,8 @@ static void scalar_flat(void *job, int thread, int n_threads)
     const sn_cpu_flat_job *j = job;
     const vf c = v_set1(j->value), offset = v_set1(j->offset);
     const sn_scalar_kind kind = (sn_scalar_kind)j->kind;
-    FLAT_LOOP(j->n, thread, n_threads, left, {
+    FLAT_LOOP(j->n, thread, n_threads)
+    {
         vf x = v_load_some(j->a + i, left), y = x;
         switch (kind) {
         case SN_SCALAR_ADD:
@@ -307,7 +305,7 @@ static void scalar_flat(void *job, int thread, int n_threads)
             break;
         }
         v_store_some(j->y + i, y, left);
-    });
+    }
 }
 
 /* ---- one operand with a number per channel --------------------------------------------------- */
