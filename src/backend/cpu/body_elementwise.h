@@ -26,7 +26,8 @@ V_INLINE vf v_exp(vf x)
     p = v_fma(p, r, v_set1(1.6666665459e-1f));
     p = v_fma(p, r, v_set1(5.0000001201e-1f));
     p = v_add(v_fma(p, v_mul(r, r), r), v_set1(1.0f));
-    return v_select(v_is_nan(x), x, v_scale2(p, n));
+    vf y = v_select(v_gt(x, v_set1(88.72f)), v_set1(INFINITY), v_scale2(p, n));
+    return v_select(v_is_nan(x), x, y);
 }
 
 V_INLINE vf v_negative(vf x)

@@ -13,6 +13,16 @@ V_INLINE void pool_range(int64_t start, int64_t window, int64_t size, int64_t *f
     *last = size - start < window ? size - start : window;
 }
 
+/* 1 for channels that exist, 0 past them. */
+V_INLINE vf pool_lanes(const sn_cpu_pool_job *j, int64_t unit)
+{
+    float lanes[VW];
+    int64_t blocks = (j->c + VW - 1) / VW, left = j->c - unit % blocks * VW;
+    for (int i = 0; i < VW; i++)
+        lanes[i] = i < left ? 1.0f : 0.0f;
+    return v_load(lanes);
+}
+
 static void pool_forward(void *job, int thread, int n_threads)
 {
     const sn_cpu_pool_job *j = job;
@@ -21,6 +31,7 @@ static void pool_forward(void *job, int thread, int n_threads)
     for (int64_t row = begin; row < end; row++) {
         int64_t u = row / j->oh, oy = row % j->oh, ky0, ky1;
         const float *x = j->x + u * j->h * j->w * VW;
+        const vf lanes = pool_lanes(j, u);
         int64_t top = oy * j->stride[0] - j->pad[0];
         pool_range(top, j->window[0], j->h, &ky0, &ky1);
         for (int64_t ox = 0; ox < j->ow; ox++) {
@@ -47,7 +58,7 @@ static void pool_forward(void *job, int thread, int n_threads)
                 }
             v_store(j->y + at, best);
             if (j->index)
-                v_store_u8(j->index + at, index);
+                v_store_u8(j->index + at, v_mul(index, lanes));
         }
     }
 }

@@ -39,6 +39,7 @@ static snug_status prepare_pool(sn_cpu_task *t, snug_error *err)
     const sn_shape *x = forward ? &t->in[0].desc.shape : &t->out[0].desc.shape;
     const sn_shape *y = forward ? &t->out[0].desc.shape : &t->in[0].desc.shape;
     j->units = x->dim[0] * sn_cpu_div_up(x->dim[3], t->device->block);
+    j->c = x->dim[3];
     j->h = x->dim[1];
     j->w = x->dim[2];
     j->oh = y->dim[1];

@@ -93,7 +93,7 @@ typedef struct sn_cpu_dense_job {
 
 /* BLOCKED planes; units are samples times blocks. backward: x is dy, y is dx. */
 typedef struct sn_cpu_pool_job {
-    int64_t units, h, w, oh, ow;
+    int64_t units, c, h, w, oh, ow;
     int64_t window[2], stride[2], pad[4];
     bool average;
     const float *x;
