@@ -3,7 +3,8 @@
  * cli.h - the frame of the command: the table of verbs, help, and what every verb shares. A verb is
  * one row of the table in main.c and one file cmd_<verb>.c, which sees only include/snug/.
  *
- *     int snug_cmd_data(int argc, char **argv)      // argv[0] is "data"; the result is the exit code
+ *     int snug_cmd_data(int argc, char **argv)      // argv[0] is "data"; the result is the exit
+ * code
  *
  * Ownership: nothing here owns anything.  Threads: the command's main thread only.
  */
@@ -42,8 +43,8 @@ const sn_cli_verb *sn_cli_verbs(size_t *n);
 int sn_cli_fail(const snug_error *err);
 /* "error: snug VERB: ..." and the hint to --help on stderr; SN_EXIT_USAGE. */
 int sn_cli_usage(const char *verb, const char *format, ...) SNUG_PRINTF(2, 3);
-/* The candidate nearest to text by edit distance (at most a third of its length apart, two for short
- * words); NULL if none is near. */
+/* The candidate nearest to text by edit distance (at most a third of its length apart, two for
+ * short words); NULL if none is near. */
 const char *sn_cli_nearest(const char *text, const char *const *candidates, size_t n);
 /* text on out so that a terminal shows it safely: control bytes other than newline and tab become
  * \xNN. */

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 static const sn_cli_verb verbs[] = {
+    {"diagnose", snug_cmd_diagnose, "why a training died: from a log, a notebook, or a run"},
     {"ps", snug_cmd_ps, "who holds the memory of the cards and the RAM, and ending such a process"},
     {"help", snug_cmd_help, "help on a verb, or on a trouble: snug help out-of-memory"},
 };

@@ -135,8 +135,97 @@ SNUG_API snug_status snug_diagnosis_feed(snug_diagnosis *d, const char *source, 
                                          size_t n, snug_error *err);
 /* A whole text file, streamed ("-": standard input). SNUG_E_NOT_FOUND, SNUG_E_IO, SNUG_E_MEMORY. */
 SNUG_API snug_status snug_diagnosis_feed_file(snug_diagnosis *d, const char *path, snug_error *err);
+/* A file of any kind, by its name and first bytes: a text log (as feed_file), a notebook (.ipynb),
+ * a Python source (read, never run), TensorFlow's TF_BFC_MEMORY_DUMP, PyTorch's memory snapshot as
+ * JSON. A pickle is refused. As feed_file, and SNUG_E_INPUT, SNUG_E_UNSUPPORTED. */
+SNUG_API snug_status snug_diagnosis_read_file(snug_diagnosis *d, const char *path, snug_error *err);
 /* Applies the rules; after it only getters are called. SNUG_E_MEMORY. */
 SNUG_API snug_status snug_diagnosis_finish(snug_diagnosis *d, snug_error *err);
+
+/* ---- a run that is watched ----
+ *
+ *     snug_watch_new(&w, pid, NULL, &err);
+ *     while (the process runs) { wait snug_watch_wait(w) seconds; snug_watch_sample(w); }
+ *     snug_watch_finish(w, d, &end, "python train.py", &err);      // then snug_diagnosis_finish
+ *
+ * The caller starts the process, passes its streams on and waits for it; the watch only reads
+ * /proc, /sys/fs/cgroup and /dev/shm. Threads: one watch, one thread at a time. */
+typedef struct snug_watch snug_watch;
+
+typedef struct snug_watch_options {
+    size_t struct_size;
+    const char *root; /* before every path of /proc, /sys and /dev; NULL: the real ones */
+    /* optional: bytes of GPU memory that these processes hold; false: not known. NULL: not asked.
+     */
+    bool (*gpu_bytes)(void *context, const int *pids, size_t n_pids, uint64_t *bytes);
+    void *context;
+} snug_watch_options;
+
+#define SNUG_WATCH_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(snug_watch_options), NULL, NULL, NULL                                               \
+    }
+
+/* How the process ended: one of exit_code and signal counts. */
+typedef struct snug_watch_end {
+    int exit_code;
+    int signal;          /* 0: it exited */
+    uint64_t peak_bytes; /* ru_maxrss in bytes; 0: not known */
+} snug_watch_end;
+
+/* Watches process pid and its descendants. SNUG_E_MEMORY, SNUG_E_USAGE. */
+SNUG_API snug_status snug_watch_new(snug_watch **out, int pid, const snug_watch_options *options,
+                                    snug_error *err);
+/* Seconds until the next sample is due, 0 if now; chosen so that watching takes under 1 % of a
+ * core. */
+SNUG_API double snug_watch_wait(const snug_watch *w);
+/* Takes a sample now. SNUG_E_MEMORY; a process that is gone is no error. */
+SNUG_API snug_status snug_watch_sample(snug_watch *w, snug_error *err);
+/* What the process printed: counters of steps are looked for in it ("step 120", "37/500"). */
+SNUG_API void snug_watch_output(snug_watch *w, const void *bytes, size_t n);
+/* Adds to d what the measurements say; command names the run in d. SNUG_E_MEMORY. */
+SNUG_API snug_status snug_watch_finish(snug_watch *w, snug_diagnosis *d, const snug_watch_end *end,
+                                       const char *command, snug_error *err);
+/* One or two sentences: how it ended, the peak, against what limit. After finish. */
+SNUG_API const char *snug_watch_summary(const snug_watch *w);
+/* A page with memory over time and the causes of d (finished), without any reference to other
+ * files; owned by w. After finish. SNUG_E_MEMORY. */
+SNUG_API snug_status snug_watch_html(snug_watch *w, const snug_diagnosis *d, const char **html,
+                                     snug_error *err);
+/* Processor seconds that the watch itself took, and seconds watched. */
+SNUG_API void snug_watch_cost(const snug_watch *w, double *cpu_seconds, double *seconds);
+/* NULL-safe. */
+SNUG_API void snug_watch_free(snug_watch *w);
+
+/* ---- what the kernel killed lately ---- */
+
+typedef struct snug_kill {
+    int64_t pid;
+    char name[32];
+    uint64_t anonymous_bytes, file_bytes, shared_bytes; /* resident when it was killed */
+    bool by_group;      /* a control group's limit, not the machine's */
+    double seconds_ago; /* negative: not known */
+    char line[400];     /* as the kernel wrote it */
+} snug_kill;
+
+typedef struct snug_kills snug_kills;
+/* Reads root/dev/kmsg, else the kernel's ring buffer, else root/var/log/{kern.log,messages,syslog},
+ * and the control group's counter. What may not be read is no error. SNUG_E_MEMORY. */
+SNUG_API snug_status snug_kills_read(snug_kills **out, const char *root, snug_error *err);
+/* Text of a kernel log from elsewhere (journalctl -k). SNUG_E_MEMORY. */
+SNUG_API snug_status snug_kills_feed(snug_kills *k, const char *text, size_t n, snug_error *err);
+SNUG_API size_t snug_kills_n(const snug_kills *k);
+/* Newest first; NULL beyond the last. */
+SNUG_API const snug_kill *snug_kills_at(const snug_kills *k, size_t i);
+/* Processes of this control group killed for memory since it was made; false: not known. */
+SNUG_API bool snug_kills_of_group(const snug_kills *k, uint64_t *n);
+/* Processes killed for memory since boot, by the kernel's own counter; false: not known. */
+SNUG_API bool snug_kills_since_boot(const snug_kills *k, uint64_t *n);
+/* Whether a kernel log could be read at all. */
+SNUG_API bool snug_kills_log_read(const snug_kills *k);
+/* Feeds the newest kill's lines to d. SNUG_E_MEMORY. */
+SNUG_API snug_status snug_kills_diagnose(const snug_kills *k, snug_diagnosis *d, snug_error *err);
+SNUG_API void snug_kills_free(snug_kills *k); /* NULL-safe */
 
 /* Causes, best first. There is always at least one: SNUG_CAUSE_UNKNOWN if the text does not decide,
  * with confidence 0 if it shows no sign of trouble at all. NULL beyond the last. */

@@ -61,7 +61,7 @@ static void derive_tensor(snug_diagnosis *d)
     sn_fact_slot *shape = &d->facts[SN_FACT_SHAPE];
     uint64_t size = 4, elements = 1;
     if (has(d, SN_FACT_DTYPE))
-        size = sn_dtype_bytes(sn_fact_text(d, SN_FACT_DTYPE));
+        size = sn_dtype_name_bytes(sn_fact_text(d, SN_FACT_DTYPE));
     for (size_t i = 0; i < shape->n_dims; i++)
         if (sn_mul_u64(&elements, elements, (uint64_t)shape->dims[i]))
             return;

@@ -40,7 +40,7 @@ static void read_dtype(snug_diagnosis *d, const sn_line *line, const char *text)
     name[n] = '\0';
     if (n > 1 && name[n - 1] == '.')
         name[--n] = '\0';
-    if (sn_dtype_bytes(name))
+    if (sn_dtype_name_bytes(name))
         sn_fact_set_text(d, SN_FACT_DTYPE, name, n, line->number);
 }
 

@@ -337,7 +337,7 @@ sn_framework sn_diagnosis_framework_id(const snug_diagnosis *d)
     return d->framework;
 }
 
-uint64_t sn_dtype_bytes(const char *name)
+uint64_t sn_dtype_name_bytes(const char *name)
 {
     static const struct {
         const char *name;

@@ -150,7 +150,7 @@ snug_number_kind sn_fact_kind(size_t fact);
 /* Forgets the numbers of an event, so that those of the next do not mix with them. */
 void sn_facts_begin_event(snug_diagnosis *d);
 /* The bytes of one element of a dtype's name ("float", "float32", "f32", "<U10"); 0 if unknown. */
-uint64_t sn_dtype_bytes(const char *name);
+uint64_t sn_dtype_name_bytes(const char *name);
 /* A name for a weight's shape that is known from a famous model ("VGG16's first dense layer");
  * NULL if it is not one. */
 const char *sn_known_layer(const int64_t *dims, size_t n);
