@@ -168,8 +168,27 @@ SNUG_API uint64_t snug_plan_slab_bytes(const snug_plan *plan, size_t slab);
 SNUG_API size_t snug_plan_n_choices(const snug_plan *plan);
 SNUG_API const snug_choice *snug_plan_choice(const snug_plan *plan, size_t index);
 
-/* What would make it fit, best first: text to append to the command, planned and true. Empty until
- * advise looked for them. */
+/* ---- what would make it fit ------------------------------------------------------------------ */
+
+typedef struct snug_advise_options {
+    size_t struct_size;
+    const char *model;  /* the model's text for snug_model_zoo; default: it is none of the zoo:
+                         * no other size, width or model is tried */
+    int64_t classes;    /* as the model was asked for, for other models; default: its own */
+    bool size_is_given; /* by the data: no other image size is tried */
+} snug_advise_options;
+#define SNUG_ADVISE_DEFAULTS .struct_size = sizeof(snug_advise_options)
+
+/* Plans other batches, optimizers, image sizes, widths and models, and puts those that fit into the
+ * plan's fixes, closest first, and popular advice that would not help into its useless ones. At
+ * least one fix is found: at last, the memory that it takes. A plan that fits gets none. */
+SNUG_API snug_status snug_plan_advise(snug_plan *plan, const snug_advise_options *options,
+                                      snug_error *err);
+/* Why it takes what it takes, one line: "adam keeps 2 numbers for each of 138 M weights: 1056 MiB
+ * at any batch". To be freed with snug_text_free; NULL when there is no memory. */
+SNUG_API char *snug_plan_reason(const snug_plan *plan);
+
+/* A fix: text to append to the command, planned and true. */
 typedef struct snug_plan_fix {
     const char *add;    /* "--optimizer sgd:momentum=0.9" */
     const char *result; /* "identical", "rounding", "different" */

@@ -2,7 +2,8 @@
  *
  * internal.h - what a plan is made of, for the files of this room.
  *
- *     snug_plan *p;  sn_plan_try(&p, model, &options, device, true, err);   // a probe
+ *     snug_plan *p;  sn_plan_try(&p, model, &options, device, false, err);
+ *     sn_plan_find_choices(p, err);
  *
  * Ownership: see plan.h.  Threads: one at a time.
  */
@@ -45,9 +46,6 @@ struct snug_plan {
     double replay_slowdown; /* of what is computed twice, by the roofline */
 };
 
-/* One plan of options that name a batch; fitting or not, SNUG_OK. */
-snug_status sn_plan_try(snug_plan **out, const snug_model *model, const snug_plan_options *options,
-                        sn_device *device, bool quick, snug_error *err);
 sn_graph_options sn_plan_graph_options(const snug_plan *plan, sn_graph_mode mode);
 /* choices.c: what the planner did, and what each of it saves. */
 snug_status sn_plan_find_choices(snug_plan *plan, snug_error *err);

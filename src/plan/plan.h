@@ -100,6 +100,10 @@ snug_status sn_plan_keep_all(const sn_graph *graph, uint64_t *bytes, snug_error 
 /* As snug_plan_new, on a device that is lent (NULL: opened by options->device). */
 snug_status sn_plan_new(snug_plan **out, const snug_model *model, const snug_plan_options *options,
                         sn_device *device, snug_error *err);
+/* One plan of options that name a batch, on a lent device; fitting or not, SNUG_OK. quick: a probe,
+ * without search, choices and what a framework that keeps everything holds. */
+snug_status sn_plan_try(snug_plan **out, const snug_model *model, const snug_plan_options *options,
+                        sn_device *device, bool quick, snug_error *err);
 /* NULL when the plan has no such program. */
 const sn_program *sn_plan_program(const snug_plan *plan, sn_graph_mode mode);
 const sn_graph *sn_plan_graph(const snug_plan *plan, sn_graph_mode mode);

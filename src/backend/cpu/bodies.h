@@ -11,7 +11,22 @@
 
 #include "backend/cpu/body_norm.h"
 
+#include "backend/cpu/body_elementwise.h"
+
+#include "backend/cpu/body_update.h"
+
+#include "backend/cpu/body_dense.h"
+
+#include "backend/cpu/body_pool.h"
+
 #define SN_CPU_BODIES                                                                              \
-    .norm_forward = norm_forward, .norm_apply = norm_apply, .norm_backward = norm_backward
+    .norm_forward = norm_forward, .norm_apply = norm_apply, .norm_backward = norm_backward,        \
+    .act_forward = act_forward, .act_backward = act_backward, .binary_flat = binary_flat,          \
+    .scalar_flat = scalar_flat, .binary_channels = binary_channels, .channel_sums = channel_sums,  \
+    .plane_pool = plane_pool, .plane_pool_dx = plane_pool_dx, .update_flat = update_flat,          \
+    .square_slices = square_slices, .dense_stream = dense_stream,                                  \
+    .dense_dx_stream = dense_dx_stream, .dense_dw = dense_dw, .dense_panels = dense_panels,        \
+    .dense_dx_panels = dense_dx_panels, .pool_forward = pool_forward,                              \
+    .pool_backward = pool_backward, .drop_plain = drop_plain, .drop_blocked = drop_blocked
 
 #endif

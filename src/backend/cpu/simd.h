@@ -34,6 +34,81 @@ typedef struct sn_cpu_norm_job {
     int64_t n_shared; /* blocks left */
 } sn_cpu_norm_job;
 
+/* Runs of n floats: y from a (and b). In place is allowed. */
+typedef struct sn_cpu_flat_job {
+    int64_t n;
+    const float *a, *b;
+    float *y;
+    sn_act_attrs act;
+    bool from_output;
+    int kind; /* sn_binary_kind or sn_scalar_kind */
+    float value, offset;
+} sn_cpu_flat_job;
+
+/* Planes, with b a number per channel: [c], or [n][c] with b_samples. */
+typedef struct sn_cpu_plane_job {
+    int64_t n, pixels, c;
+    bool blocked;
+    const float *a, *b, *best;
+    float *y;
+    sn_act_attrs act;
+    int kind;
+    bool b_samples, swapped, largest;
+} sn_cpu_plane_job;
+
+typedef struct sn_cpu_update {
+    const sn_update_attrs *attrs;
+    sn_update_scalars scalars;
+    enum { SN_CPU_CLIP_NONE, SN_CPU_CLIP_VALUE, SN_CPU_CLIP_NORM, SN_CPU_CLIP_GLOBAL } clip;
+    float clip_value, clip_norm; /* NORM: times value, divided by norm */
+    int n_slots;
+    const float *w, *slot[3];
+    float *w_out, *slot_out[3];
+} sn_cpu_update;
+
+typedef struct sn_cpu_update_job {
+    int64_t n;
+    const float *g;
+    sn_cpu_update update;
+} sn_cpu_update_job;
+
+#define SN_CPU_SLICES 64
+typedef struct sn_cpu_square_job {
+    int64_t n;
+    const float *a, *w; /* w NULL: squares of a alone */
+    float l2;
+    double *sums; /* [SN_CPU_SLICES] */
+} sn_cpu_square_job;
+
+#define SN_CPU_PANEL_ROOM(width) (512 * 2 * (width))
+/* x [rows][n_in], dy [rows][n_out], w [n_in][n_out]; y is the result of the pass. */
+typedef struct sn_cpu_dense_job {
+    int64_t rows, n_in, n_out;
+    const float *x, *dy, *w, *bias;
+    float *y, *dbias;
+    sn_act_attrs act;
+    float *room;          /* panels: n_threads * SN_CPU_PANEL_ROOM(width) floats */
+    sn_cpu_update update; /* dense_dw: w NULL: the gradient is written to y */
+} sn_cpu_dense_job;
+
+/* BLOCKED planes; units are samples times blocks. backward: x is dy, y is dx. */
+typedef struct sn_cpu_pool_job {
+    int64_t units, c, h, w, oh, ow;
+    int64_t window[2], stride[2], pad[4];
+    bool average;
+    const float *x;
+    float *y;
+    uint8_t *index;
+} sn_cpu_pool_job;
+
+typedef struct sn_cpu_drop_job {
+    int64_t n, each, pixels, c;
+    uint64_t key, number, first_sample;
+    float rate, scale;
+    const float *x;
+    float *y;
+} sn_cpu_drop_job;
+
 typedef void (*sn_cpu_body)(void *job, int thread, int n_threads);
 
 typedef struct sn_cpu_simd {
@@ -41,6 +116,11 @@ typedef struct sn_cpu_simd {
     int width; /* floats in a vector: 8 or 16, the block of BLOCKED layouts too */
     int isa;   /* 1 baseline, 8 AVX2 with FMA, 16 AVX-512 */
     sn_cpu_body norm_forward, norm_apply, norm_backward;
+    sn_cpu_body act_forward, act_backward, binary_flat, scalar_flat;
+    sn_cpu_body binary_channels, channel_sums, plane_pool, plane_pool_dx;
+    sn_cpu_body update_flat, square_slices;
+    sn_cpu_body dense_stream, dense_dx_stream, dense_dw, dense_panels, dense_dx_panels;
+    sn_cpu_body pool_forward, pool_backward, drop_plain, drop_blocked;
 } sn_cpu_simd;
 
 extern const sn_cpu_simd sn_cpu_simd_generic, sn_cpu_simd_avx2, sn_cpu_simd_avx512;

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * body_pool.h - pooling with windows on BLOCKED tensors, one block of channels of one sample at a
+ * time; dropout on any layout.
+ *
+ * Included by simd_*.c only.  Ownership: none.  Threads: bodies of a team.
+ */
+
+/* [first, last) of the window's positions on one axis that lie inside. */
+V_INLINE void pool_range(int64_t start, int64_t window, int64_t size, int64_t *first, int64_t *last)
+{
+    *first = start < 0 ? -start : 0;
+    *last = size - start < window ? size - start : window;
+}
+
+/* 1 for channels that exist, 0 past them. */
+V_INLINE vf pool_lanes(const sn_cpu_pool_job *j, int64_t unit)
+{
+    float lanes[VW];
+    int64_t blocks = (j->c + VW - 1) / VW, left = j->c - unit % blocks * VW;
+    for (int i = 0; i < VW; i++)
+        lanes[i] = i < left ? 1.0f : 0.0f;
+    return v_load(lanes);
+}
+
+static void pool_forward(void *job, int thread, int n_threads)
+{
+    const sn_cpu_pool_job *j = job;
+    int64_t rows = j->units * j->oh;
+    int64_t begin = rows * thread / n_threads, end = rows * (thread + 1) / n_threads;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t u = row / j->oh, oy = row % j->oh, ky0, ky1;
+        const float *x = j->x + u * j->h * j->w * VW;
+        const vf lanes = pool_lanes(j, u);
+        int64_t top = oy * j->stride[0] - j->pad[0];
+        pool_range(top, j->window[0], j->h, &ky0, &ky1);
+        for (int64_t ox = 0; ox < j->ow; ox++) {
+            int64_t left = ox * j->stride[1] - j->pad[2], kx0, kx1, at = (row * j->ow + ox) * VW;
+            pool_range(left, j->window[1], j->w, &kx0, &kx1);
+            const float *corner = x + (top * j->w + left) * VW;
+            if (j->average) {
+                vf sum = v_zero();
+                for (int64_t ky = ky0; ky < ky1; ky++)
+                    for (int64_t kx = kx0; kx < kx1; kx++)
+                        sum = v_add(sum, v_load(corner + (ky * j->w + kx) * VW));
+                float count = (float)((ky1 - ky0) * (kx1 - kx0));
+                v_store(j->y + at, v_div(sum, v_set1(count)));
+                continue;
+            }
+            vf best = v_load(corner + (ky0 * j->w + kx0) * VW);
+            vf index = v_set1((float)(ky0 * j->window[1] + kx0));
+            for (int64_t ky = ky0; ky < ky1; ky++)
+                for (int64_t kx = kx0; kx < kx1; kx++) {
+                    vf v = v_load(corner + (ky * j->w + kx) * VW);
+                    vm m = v_or(v_gt(v, best), v_andnot(v_is_nan(v), v_is_nan(best)));
+                    best = v_select(m, v, best);
+                    index = v_select(m, v_set1((float)(ky * j->window[1] + kx)), index);
+                }
+            v_store(j->y + at, best);
+            if (j->index)
+                v_store_u8(j->index + at, v_mul(index, lanes));
+        }
+    }
+}
+
+/* First and last output position whose window covers position `at`. */
+V_INLINE void pool_covering(int64_t at, int64_t before, int64_t window, int64_t stride,
+                            int64_t n_out, int64_t *first, int64_t *last)
+{
+    int64_t t = at + before;
+    *first = t < window ? 0 : (t - window) / stride + 1;
+    *last = t / stride < n_out - 1 ? t / stride : n_out - 1;
+}
+
+static void pool_backward(void *job, int thread, int n_threads)
+{
+    const sn_cpu_pool_job *j = job;
+    int64_t rows = j->units * j->h;
+    int64_t begin = rows * thread / n_threads, end = rows * (thread + 1) / n_threads;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t u = row / j->h, iy = row % j->h, y0, y1;
+        pool_covering(iy, j->pad[0], j->window[0], j->stride[0], j->oh, &y0, &y1);
+        for (int64_t ix = 0; ix < j->w; ix++) {
+            int64_t x0, x1;
+            pool_covering(ix, j->pad[2], j->window[1], j->stride[1], j->ow, &x0, &x1);
+            vf sum = v_zero();
+            for (int64_t oy = y0; oy <= y1; oy++)
+                for (int64_t ox = x0; ox <= x1; ox++) {
+                    int64_t at = ((u * j->oh + oy) * j->ow + ox) * VW;
+                    int64_t top = oy * j->stride[0] - j->pad[0];
+                    int64_t left = ox * j->stride[1] - j->pad[2];
+                    vf dy = v_load(j->x + at);
+                    if (j->average) {
+                        int64_t ky0, ky1, kx0, kx1;
+                        pool_range(top, j->window[0], j->h, &ky0, &ky1);
+                        pool_range(left, j->window[1], j->w, &kx0, &kx1);
+                        float count = (float)((ky1 - ky0) * (kx1 - kx0));
+                        sum = v_add(sum, v_div(dy, v_set1(count)));
+                    } else {
+                        float mine = (float)((iy - top) * j->window[1] + ix - left);
+                        vm m = v_eq(v_load_u8(j->index + at), v_set1(mine));
+                        sum = v_add(sum, v_keep(m, dy));
+                    }
+                }
+            v_store(j->y + (row * j->w + ix) * VW, sum);
+        }
+    }
+}
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+#define DROP_BLOCKS 16 /* of Philox, made together: 64 draws */
+
+/* Philox4x32-10 as base/rng.c has it, for blocks of one sample: counter (number, sample << 32 ^
+ * block). r[word][block]. */
+V_INLINE void philox_blocks(uint32_t r[4][DROP_BLOCKS], uint64_t key, uint64_t number,
+                            uint32_t sample, const uint32_t *block)
+{
+    uint32_t c0[DROP_BLOCKS], c1[DROP_BLOCKS], c2[DROP_BLOCKS], c3[DROP_BLOCKS];
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int i = 0; i < DROP_BLOCKS; i++) {
+        c0[i] = (uint32_t)number;
+        c1[i] = (uint32_t)(number >> 32);
+        c2[i] = block[i];
+        c3[i] = sample;
+    }
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < DROP_BLOCKS; i++) {
+            uint64_t p0 = UINT64_C(0xD2511F53) * c0[i], p1 = UINT64_C(0xCD9E8D57) * c2[i];
+            uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+            uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+            c1[i] = (uint32_t)p1;
+            c3[i] = (uint32_t)p0;
+            c0[i] = n0;
+            c2[i] = n2;
+        }
+        k0 += UINT32_C(0x9E3779B9);
+        k1 += UINT32_C(0xBB67AE85);
+    }
+    memcpy(r[0], c0, sizeof c0);
+    memcpy(r[1], c1, sizeof c1);
+    memcpy(r[2], c2, sizeof c2);
+    memcpy(r[3], c3, sizeof c3);
+}
+
+/* Factors of the 64 elements of 16 blocks: scale or 0, in the order of the elements. */
+V_INLINE void drop_factors(const sn_cpu_drop_job *j, uint32_t sample, const uint32_t *block,
+                           float *factor)
+{
+    uint32_t r[4][DROP_BLOCKS];
+    philox_blocks(r, j->key, j->number, sample, block);
+    for (int i = 0; i < DROP_BLOCKS; i++)
+        for (int k = 0; k < 4; k++) {
+            float draw = (float)(r[k][i] >> 8) * (1.0f / 16777216.0f);
+            factor[4 * i + k] = draw >= j->rate ? j->scale : 0.0f;
+        }
+}
+
+/* A dropped element is 0 whatever it was. */
+V_INLINE void drop_write(const float *x, float *y, const float *factor, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = factor[i] != 0.0f ? x[i] * factor[i] : 0.0f;
+}
+
+static void drop_plain(void *job, int thread, int n_threads)
+{
+    const sn_cpu_drop_job *j = job;
+    int64_t chunks = (j->each + 4 * DROP_BLOCKS - 1) / (4 * DROP_BLOCKS), all = chunks * j->n;
+    int64_t first = all * thread / n_threads, last = all * (thread + 1) / n_threads;
+    for (int64_t i = first; i < last; i++) {
+        int64_t s = i / chunks, e = i % chunks * 4 * DROP_BLOCKS;
+        int64_t left = j->each - e < 4 * DROP_BLOCKS ? j->each - e : 4 * DROP_BLOCKS;
+        uint32_t block[DROP_BLOCKS];
+        float factor[4 * DROP_BLOCKS];
+        for (int k = 0; k < DROP_BLOCKS; k++)
+            block[k] = (uint32_t)(e / 4 + k);
+        drop_factors(j, (uint32_t)(j->first_sample + (uint64_t)s), block, factor);
+        drop_write(j->x + s * j->each + e, j->y + s * j->each + e, factor, left);
+    }
+}
+
+/* BLOCKED, c a multiple of 4. */
+static void drop_blocked(void *job, int thread, int n_threads)
+{
+    const sn_cpu_drop_job *j = job;
+    const int64_t blocks = (j->c + VW - 1) / VW, units = blocks * j->n, per = VW / 4;
+    int64_t first = units * thread / n_threads, last = units * (thread + 1) / n_threads;
+    for (int64_t u = first; u < last; u++) {
+        int64_t s = u / blocks, c0 = u % blocks * VW, step = DROP_BLOCKS / per;
+        for (int64_t p = 0; p < j->pixels; p += step) {
+            uint32_t block[DROP_BLOCKS];
+            float factor[4 * DROP_BLOCKS];
+            int64_t left = (j->pixels - p < step ? j->pixels - p : step) * VW;
+            for (int64_t k = 0; k < DROP_BLOCKS; k++)
+                block[k] = (uint32_t)(((p + k / per) * j->c + c0) / 4 + k % per);
+            drop_factors(j, (uint32_t)(j->first_sample + (uint64_t)s), block, factor);
+            drop_write(j->x + (u * j->pixels + p) * VW, j->y + (u * j->pixels + p) * VW, factor,
+                       left);
+        }
+    }
+}
