@@ -117,7 +117,7 @@ static void fill_row(row *r, const snug_gpus_process *p, bool card)
         snprintf(r->cell[2], sizeof r->cell[2], "as %lld", (long long)p->shared_with);
     else if (card)
         size_text(r->cell[2], sizeof r->cell[2], p->bytes);
-    snprintf(r->cell[3], sizeof r->cell[3], "%s%s", p->host_is_rss ? "< " : "",
+    snprintf(r->cell[3], sizeof r->cell[3], "%s%s", p->host_is_rss && p->host_bytes ? "< " : "",
              size_text(text, sizeof text, p->host_bytes));
     age_text(r->cell[4], sizeof r->cell[4], p->age_seconds);
     if (!strcmp(p->state, "idle") && p->idle_seconds >= 60)
@@ -175,9 +175,18 @@ static void print_processes(const snug_gpus_process *at, size_t n, bool card)
     }
 }
 
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "es";
+}
+
 static void print_card(const snug_gpus_card *c)
 {
     char used[32], total[32], explained[32], unexplained[32], reserved[32];
+    size_t n_known = 0;
+    for (size_t i = 0; i < c->n_processes; i++)
+        n_known += c->processes[i].bytes != SNUG_BYTES_UNKNOWN;
+    size_t n_unknown = c->n_processes - n_known;
     printf("%-9s %s, %s%s%s%s\n", c->id, c->name, c->address, c->driver ? ", driver " : "",
            c->driver ? c->driver : "", c->display == 1 ? ", drives a display" : "");
     size_text(total, sizeof total, c->total_bytes);
@@ -185,13 +194,21 @@ static void print_card(const snug_gpus_card *c)
     size_text(explained, sizeof explained, c->explained_bytes);
     size_text(unexplained, sizeof unexplained, c->unexplained_bytes);
     if (c->unified)
-        printf("          its memory is the RAM: %s held by %zu process%s\n", explained,
-               c->n_processes, c->n_processes == 1 ? "" : "es");
+        printf("          its memory is the RAM: %zu process%s hold%s %s of it\n", n_known,
+               plural(n_known), n_known == 1 ? "s" : "", explained);
+    else if (c->used_bytes == SNUG_BYTES_UNKNOWN)
+        printf(
+            "          %zu process%s hold%s %s of it; how much is in use in all, no driver tells\n",
+            n_known, plural(n_known), n_known == 1 ? "s" : "", explained);
     else
         printf("          %s of %s used: %s by %zu process%s, %s unexplained\n", used, total,
-               explained, c->n_processes, c->n_processes == 1 ? "" : "es", unexplained);
+               explained, n_known, plural(n_known), unexplained);
+    if (n_unknown)
+        printf("          %zu process%s more %s it open; how much %s hold%s is not known\n",
+               n_unknown, plural(n_unknown), n_unknown == 1 ? "has" : "have",
+               n_unknown == 1 ? "it" : "they", n_unknown == 1 ? "s" : "");
     if (c->reserved_bytes != SNUG_BYTES_UNKNOWN && c->reserved_bytes)
-        printf("          and %s kept by the driver for itself\n",
+        printf("          %s are kept by the driver for itself\n",
                size_text(reserved, sizeof reserved, c->reserved_bytes));
     if (c->n_processes)
         print_processes(c->processes, c->n_processes, true);

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "gpus/gpus.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sn_gpus_fdinfo info;
     uint64_t card, host;
     bool has_vram;
-    sn_gpus_fdinfo_parse(&info, (const char *)data, n);
+    sn_gpus_fdinfo_parse(&info, (const char *)data, size);
     sn_gpus_fdinfo_bytes(&info, &card, &host, &has_vram);
     if (info.n_regions > SN_FDINFO_REGIONS || (!has_vram && card != host))
         abort();
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         !memchr(info.address, 0, sizeof info.address))
         abort();
     char text[512];
-    size_t length = n < sizeof text - 1 ? n : sizeof text - 1;
+    size_t length = size < sizeof text - 1 ? size : sizeof text - 1;
     if (length)
         memcpy(text, data, length);
     text[length] = '\0';

@@ -173,6 +173,19 @@ SNUG_API const char *snug_data_note(const snug_data *data, size_t i);
 /* The file (or "row 12") behind list index i, relative to DATA, into out (always terminated). */
 SNUG_API snug_status snug_data_name(const snug_data *data, uint64_t i, char *out, size_t n,
                                     snug_error *err);
+/* What decoding has met so far in a set of image files; arrays give zeros. */
+typedef struct snug_data_facts {
+    uint64_t n_decoded;             /* images; each time one is decoded counts */
+    uint64_t n_jpeg, n_png, n_bmp;  /* by content */
+    int64_t min_height, max_height; /* of the files; 0 if n_decoded is 0 */
+    int64_t min_width, max_width;
+    uint64_t n_smaller;               /* smaller than the sample in height or width */
+    uint64_t n_landscape, n_portrait; /* wider than high, higher than wide */
+    uint64_t n_gray;                  /* one channel, or two with alpha */
+    uint64_t n_turned;                /* EXIF says turned (looked for if lenient or exif) */
+    uint64_t n_damaged;               /* decoded in spite of damage that libjpeg or libpng met */
+} snug_data_facts;
+SNUG_API void snug_data_facts_now(const snug_data *data, snug_data_facts *out);
 /* The scale in force (AUTO resolved); SNUG_SCALE_0_255 for data that is fed as it is. */
 SNUG_API snug_scale snug_data_scale(const snug_data *data);
 
@@ -227,6 +240,27 @@ SNUG_API snug_status snug_data_skipped(const snug_data *data, uint64_t i, char *
 SNUG_API double snug_data_wait_fraction(const snug_data *data);
 /* Data threads at work now; 0 if none is ours. */
 SNUG_API int snug_data_threads(const snug_data *data);
+
+typedef struct snug_export_options {
+    size_t struct_size; /* set by INIT */
+    const char *path; /* .npy to write, [N, sample shape] in list order; NULL: decode only (scan) */
+    int as_uint8;     /* 1: rounded and cut to 0..255; 0: float32 */
+    /* optional: after each batch, samples done of how many; not 0 stops (SNUG_E_INTERRUPTED). */
+    int (*progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+} snug_export_options;
+#define SNUG_EXPORT_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        .struct_size = sizeof(snug_export_options)                                                 \
+    }
+/* Runs once over SNUG_SUBSET_ALL of a started data set and writes what comes; *n samples came
+ * (skipped ones are in snug_data_skipped). SNUG_E_USAGE, SNUG_E_IO, and whatever next returns. */
+SNUG_API snug_status snug_data_export(snug_data *data, const snug_export_options *options,
+                                      uint64_t *n, snug_error *err);
+/* x [shape[0], ..., shape[rank - 1]] as a float32 .npy; the old file or the new one, never half.
+ * SNUG_E_IO, SNUG_E_USAGE for a rank that is not in 1..8. */
+SNUG_API snug_status snug_npy_write(const char *path, const float *x, int rank,
+                                    const int64_t *shape, snug_error *err);
 
 /* NULL-safe. */
 SNUG_API void snug_data_free(snug_data *data);

@@ -206,6 +206,13 @@ const char *snug_data_note(const snug_data *data, size_t i)
     return i < data->set.n_notes ? data->set.notes[i] : NULL;
 }
 
+void snug_data_facts_now(const snug_data *data, snug_data_facts *out)
+{
+    memset(out, 0, sizeof *out);
+    if (data->set.ops->facts)
+        data->set.ops->facts(data->set.self, out);
+}
+
 snug_scale snug_data_scale(const snug_data *data)
 {
     return data->set.scale;

@@ -78,7 +78,8 @@ typedef struct sn_image_options {
     snug_resize resize;
     snug_fit fit;
     bool exif, fast_decode;
-    const bool *stop; /* NULL, or set (atomically) by another thread: decoding ends early */
+    bool find_orientation; /* tell it in the facts, also without exif */
+    const bool *stop;      /* NULL, or set (atomically) by another thread: decoding ends early */
 } sn_image_options;
 
 /* What a scan wants to know. */

@@ -19,6 +19,7 @@ snug_status sn_images_new(sn_images **out, const snug_data_options *options, snu
     if (!im)
         return sn_fail(err, SNUG_E_MEMORY, "no memory for a data set");
     sn_notes_init(&im->notes);
+    pthread_mutex_init(&im->facts_lock, NULL);
     im->options = (sn_image_options){
         .height = options->height ? options->height : 224,
         .width = options->width ? options->width : 224,
@@ -26,6 +27,7 @@ snug_status sn_images_new(sn_images **out, const snug_data_options *options, snu
         .resize = options->resize,
         .fit = options->fit,
         .exif = options->exif != 0,
+        .find_orientation = options->exif || options->lenient,
         .fast_decode = options->fast_decode != 0,
     };
     snug_status status = sn_names_init(&im->names, err);
@@ -125,6 +127,38 @@ static snug_status open_image(const sn_images *im, const sn_name_record *record,
                          "cannot be opened");
 }
 
+static void count_facts(sn_images *im, const sn_image_facts *one)
+{
+    snug_data_facts *f = &im->facts;
+    bool first;
+
+    pthread_mutex_lock(&im->facts_lock);
+    first = f->n_decoded++ == 0;
+    f->n_jpeg += one->kind == SN_IMAGE_JPEG;
+    f->n_png += one->kind == SN_IMAGE_PNG;
+    f->n_bmp += one->kind == SN_IMAGE_BMP;
+    f->min_height = first ? one->height : SN_MIN(f->min_height, one->height);
+    f->max_height = SN_MAX(f->max_height, one->height);
+    f->min_width = first ? one->width : SN_MIN(f->min_width, one->width);
+    f->max_width = SN_MAX(f->max_width, one->width);
+    f->n_smaller += one->height < im->options.height || one->width < im->options.width;
+    f->n_landscape += one->width > one->height;
+    f->n_portrait += one->width < one->height;
+    f->n_gray += one->channels < 3;
+    f->n_turned += one->orientation > 1;
+    f->n_damaged += one->n_warnings > 0;
+    pthread_mutex_unlock(&im->facts_lock);
+}
+
+static void images_facts(void *self, snug_data_facts *out)
+{
+    sn_images *im = self;
+
+    pthread_mutex_lock(&im->facts_lock);
+    *out = im->facts;
+    pthread_mutex_unlock(&im->facts_lock);
+}
+
 static snug_status images_load(void *self, sn_scratch *scratch, uint64_t i, snug_scale scale,
                                float *x, const bool *stop, snug_error *err)
 {
@@ -143,9 +177,12 @@ static snug_status images_load(void *self, sn_scratch *scratch, uint64_t i, snug
     o.scale = scale;
     o.stop = stop;
     status = sn_reader_fd(&reader, fd, err);
+    sn_image_facts facts;
     if (!status)
-        status = sn_image_load(x, &reader, &o, scratch, NULL, err);
+        status = sn_image_load(x, &reader, &o, scratch, &facts, err);
     close(fd);
+    if (!status)
+        count_facts(im, &facts);
     return status;
 }
 
@@ -188,7 +225,8 @@ static void images_free(void *self)
     sn_images_free(self);
 }
 
-static const sn_set_ops images_ops = {images_load, images_label, images_name, images_free};
+static const sn_set_ops images_ops = {images_load, images_label, images_name, images_facts,
+                                      images_free};
 
 snug_status sn_images_seal(sn_images *im, sn_set *set, snug_error *err)
 {
@@ -227,6 +265,7 @@ void sn_images_free(sn_images *im)
     if (!im)
         return;
     sn_names_deinit(&im->names);
+    pthread_mutex_destroy(&im->facts_lock);
     sn_notes_deinit(&im->notes);
     for (uint32_t i = 0; i < im->n_roots; i++) {
         if (im->roots[i].fd >= 0)

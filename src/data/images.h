@@ -32,7 +32,9 @@ typedef struct sn_images {
     SN_VEC(char *) classes;
     SN_VEC(uint64_t) class_counts; /* of the train part */
     uint64_t begin[3], n[3];       /* train, validation, test in the list */
-    int part;                      /* that names are added to */
+    pthread_mutex_t facts_lock;
+    snug_data_facts facts;
+    int part; /* that names are added to */
     bool regression;
 } sn_images;
 

@@ -318,7 +318,7 @@ static snug_status read_header(jpeg_reader *r, const sn_decode *job, int *orient
 {
     j_decompress_ptr cinfo = &r->cinfo;
 
-    if (job->options->exif)
+    if (job->options->exif || job->options->find_orientation)
         jpeg_save_markers(cinfo, JPEG_APP0 + 1, MAX_EXIF);
     if (jpeg_read_header(cinfo, TRUE) != JPEG_HEADER_OK) {
         if (r->io_failed)
@@ -330,8 +330,9 @@ static snug_status read_header(jpeg_reader *r, const sn_decode *job, int *orient
     job->facts->height = cinfo->image_height;
     job->facts->width = cinfo->image_width;
     job->facts->channels = cinfo->num_components;
+    job->facts->orientation = orientation_of(cinfo);
     if (job->options->exif)
-        *orientation = job->facts->orientation = orientation_of(cinfo);
+        *orientation = job->facts->orientation;
     return sn_decode_check_size(cinfo->image_width, cinfo->image_height, err);
 }
 

@@ -279,7 +279,7 @@ static void raw_free(void *self)
     sn_raw_free(self);
 }
 
-static const sn_set_ops raw_ops = {raw_load, raw_label, raw_name, raw_free};
+static const sn_set_ops raw_ops = {raw_load, raw_label, raw_name, NULL, raw_free};
 
 /* --- sealing -----------------------------------------------------------------------------------*/
 

@@ -25,6 +25,8 @@ typedef struct sn_set_ops {
     snug_status (*label)(void *self, uint64_t i, int32_t *class_index, float *y, snug_error *err);
     /* required: the file, or "row 12". */
     snug_status (*name)(void *self, uint64_t i, char *out, size_t n, snug_error *err);
+    /* optional: NULL means there are none. */
+    void (*facts)(void *self, snug_data_facts *out);
     /* required */
     void (*free)(void *self);
 } sn_set_ops;

@@ -5,7 +5,9 @@
  */
 #include "gpus/gpus.h"
 
-#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define VENDOR_NVIDIA 0x10deu
 #define VENDOR_AMD 0x1002u
@@ -73,11 +75,10 @@ size_t sn_gpus_card_make(snug_gpus *gpus, const char *address, const char *drive
         card.vendor = vendor_of_driver(card.driver);
     uint64_t bytes;
     if (card.vendor == VENDOR_AMD) {
+        card.has_vram = true; /* one within a processor has a part of the RAM set aside */
         if (sn_gpus_read_u64(&gpus->root, &bytes, "sys/bus/pci/devices/%s/mem_info_vram_total",
-                             address)) {
+                             address))
             card.shown.total_bytes = bytes;
-            card.has_vram = true;
-        }
         if (sn_gpus_read_u64(&gpus->root, &bytes, "sys/bus/pci/devices/%s/mem_info_vram_used",
                              address))
             card.shown.used_bytes = bytes;

@@ -11,6 +11,8 @@
 #include "gpus/gpus.h"
 
 #include <ctype.h>
+#include <stdio.h>
+#include <string.h>
 
 typedef struct client {
     size_t card;

@@ -5,6 +5,7 @@
 #include "gpus/gpus.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 
 static json_t *bytes_json(uint64_t bytes)
 {

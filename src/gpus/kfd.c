@@ -6,6 +6,9 @@
 #include "gpus/gpus.h"
 
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct kfd_node {
     uint64_t gpu_id;

@@ -9,6 +9,9 @@
  */
 #include "gpus/gpus.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void sn_gpus_show(snug_gpus *gpus, snug_gpus_process *out, sn_gpus_proc *proc)

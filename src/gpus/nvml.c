@@ -11,6 +11,9 @@
  */
 #include "gpus/gpus.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/dl.h"
 
 enum {

@@ -11,6 +11,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PF_KTHREAD 0x00200000u
@@ -19,6 +22,7 @@ typedef struct sweep {
     snug_gpus *gpus;
     bool with_files;
     int proc_fd;
+    int fdinfo_fd;     /* of the process below, opened with its first DRM descriptor; -1 */
     sn_gpus_proc *now; /* the process whose descriptors are listed */
 } sweep;
 
@@ -69,8 +73,12 @@ static void drm_file(sweep *s, const char *descriptor, char *node)
 {
     char path[64], text[4096];
     node[strcspn(node, " ")] = '\0'; /* " (deleted)" */
-    snprintf(path, sizeof path, "%lld/fdinfo/%.20s", (long long)s->now->pid, descriptor);
-    ssize_t got = sn_gpus_read_at(s->proc_fd, path, text, sizeof text);
+    if (s->fdinfo_fd < 0) {
+        snprintf(path, sizeof path, "%lld/fdinfo", (long long)s->now->pid);
+        s->fdinfo_fd = openat(s->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    ssize_t got =
+        s->fdinfo_fd < 0 ? -errno : sn_gpus_read_at(s->fdinfo_fd, descriptor, text, sizeof text);
     if (got > 0)
         sn_gpus_fdinfo_add(s->gpus, s->now->pid, node, text, (size_t)got);
     else if (got != -ENOENT && got != -ESRCH)
@@ -138,7 +146,10 @@ static bool process(void *context, int fd, const char *name)
     s->now = &proc;
     if (s->with_files && !proc.kernel_thread) {
         snprintf(path, sizeof path, "%s/fd", name);
+        s->fdinfo_fd = -1;
         int result = sn_gpus_each(fd, path, descriptor, s);
+        if (s->fdinfo_fd >= 0)
+            close(s->fdinfo_fd);
         if (result == -EACCES || result == -EPERM) {
             proc.flags |= SN_PROC_UNREADABLE;
             s->gpus->n_unreadable++;

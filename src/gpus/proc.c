@@ -5,9 +5,11 @@
  */
 #include "gpus/gpus.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- owner ---- */

@@ -5,6 +5,9 @@
 #include "gpus/gpus.h"
 
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 sn_gpus_proc *sn_gpus_find(const snug_gpus *gpus, int64_t pid)

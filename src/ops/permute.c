@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Axes in another order; the batch stays the first. */
 #include "ops/util.h"
 
 static snug_status infer(const sn_attrs *attrs, const sn_desc *in, int n_in, sn_desc *out,

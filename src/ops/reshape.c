@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The same elements in another shape. An outermost dimension of -1 keeps the batch. */
 #include "ops/util.h"
 
 static snug_status infer(const sn_attrs *attrs, const sn_desc *in, int n_in, sn_desc *out,

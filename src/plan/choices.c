@@ -109,7 +109,7 @@ snug_status sn_plan_find_choices(snug_plan *plan, snug_error *err)
     snug_status s = bound_of(plan->lives[SN_GRAPH_TRAIN], &now, err);
     if (!s)
         s = kept_gradients(plan, &without, &n_updates, err);
-    if (!s && !plan->options.optimizer.clip_global_norm)
+    if (!s && plan->options.optimizer.clip_global_norm == 0)
         s = add(plan, "fused-update", sn_arena_printf(&plan->arena, "%zu weights", n_updates),
                 without, now, 0, err);
     if (!s && n_replays) {

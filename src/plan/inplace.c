@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "plan/plan.h"
 
-enum { END_OF_STEP = UINT32_MAX - 1 };
+#define END_OF_STEP (UINT32_MAX - 1)
 
 static sn_ref root_of(const sn_graph *graph, sn_ref ref)
 {

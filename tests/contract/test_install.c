@@ -63,17 +63,18 @@ static void a_program_compiles_and_runs_by_pkg_config(void **state)
 {
     char path[SN_TEST_PATH];
     test_write_text(test_path(path, stage, "main.c"),
-                    "#include <stdio.h>\n#include <snug/error.h>\n"
+                    "#include <stdio.h>\n#include <snug/snug.h>\n"
                     "int main(void)\n{\n    puts(snug_status_name(SNUG_E_DOES_NOT_FIT));\n"
-                    "    return snug_status_exit_code(SNUG_OK);\n}\n");
+                    "    puts(snug_version());\n    return snug_status_exit_code(SNUG_OK);\n}\n");
     test_result r =
         run("PKG_CONFIG_PATH=$(dirname $(find $STAGE -name snug.pc)); export PKG_CONFIG_PATH\n"
             "PKG_CONFIG_SYSROOT_DIR=$STAGE; export PKG_CONFIG_SYSROOT_DIR\n"
             "cc $STAGE/main.c -o $STAGE/main $(pkg-config --cflags --libs snug)\n"
             "LD_LIBRARY_PATH=$(dirname $(find $STAGE -name libsnug.so)) $STAGE/main\n"
             "pkg-config --modversion snug\n"
-            "pkg-config --variable=prefix snug");
-    assert_string_equal(r.out, "SNUG_E_DOES_NOT_FIT\n" SNUG_VERSION "\n/opt/snug\n");
+            "grep ^prefix= $PKG_CONFIG_PATH/snug.pc");
+    assert_string_equal(r.out, "SNUG_E_DOES_NOT_FIT\n" SNUG_VERSION "\n" SNUG_VERSION
+                               "\nprefix=/opt/snug\n");
     test_result_free(&r);
     assert_no_leak();
 }

@@ -202,7 +202,7 @@ static void add_linked(const char *cmake, const char *room, char out[512])
         size_t n = strcspn(word, " ");
         char next = word[n];
         word[n] = '\0';
-        char padded[80];
+        char padded[sizeof list + 2];
         snprintf(padded, sizeof padded, " %s ", word);
         if (*word && *word != '"' && !strstr(out, padded)) {
             size_t used = strlen(out);
@@ -222,8 +222,8 @@ static void the_build_links_what_may_be_included(void **state)
         add_linked(cmake, layers[i].room, linked);
         bool same = true;
         for (size_t k = 0; k < n_layers; k++) {
-            char word[40];
-            snprintf(word, sizeof word, " %s ", layers[k].room);
+            char word[sizeof layers[0].room + 2];
+            snprintf(word, sizeof word, " %.31s ", layers[k].room);
             same = same && !strstr(linked, word) == !strstr(layers[i].allowed, word);
         }
         if (!same)

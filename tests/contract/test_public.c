@@ -76,12 +76,14 @@ static void a_header_that_does_not_compile_is_found(void **state)
     assert_no_leak();
 }
 
-/* A declaration has a comment right above it, or follows without a blank line another that has. */
+/* A declaration has a comment right above it, or follows without a blank line another declaration
+ * or a struct that has. */
 static size_t check_comments(const char *name, char *text)
 {
     enum { NOTHING, COMMENT, DECLARED } before = NOTHING;
     size_t problems = 0, n = 0;
-    bool inside = false; /* a declaration that goes on */
+    bool inside = false;    /* a declaration that goes on */
+    bool commented = false; /* the struct that is open */
     char *line;
     while ((line = test_next_line(&text))) {
         n++;
@@ -93,6 +95,11 @@ static size_t check_comments(const char *name, char *text)
         if (inside) {
             before = DECLARED;
             inside = !strchr(line, ';');
+        } else if (sn_str_starts(line, "typedef struct")) {
+            commented = before == COMMENT;
+            before = NOTHING;
+        } else if (line[0] == '}') {
+            before = commented ? DECLARED : NOTHING;
         } else {
             before = sn_str_ends(line, "*/") ? COMMENT : NOTHING;
         }
@@ -117,12 +124,14 @@ static void each_function_has_a_comment(void **state)
 static void a_function_without_a_comment_is_found(void **state)
 {
     char good[] = "/* Two of a kind. */\nSNUG_API int snug_a(void);\nSNUG_API int snug_b(int x,\n"
-                  "                     int y);\nSNUG_API int snug_c(void);\n";
+                  "                     int y);\nSNUG_API int snug_c(void);\n"
+                  "/* A pair. */\ntypedef struct x {\n    int a;\n} x;\nSNUG_API x snug_x(void);\n";
     char bad[] = "/* One. */\nSNUG_API int snug_a(void);\n\nSNUG_API int snug_b(void);\n"
-                 "typedef int x;\nSNUG_API int snug_c(void);\n";
+                 "typedef int x;\nSNUG_API int snug_c(void);\n"
+                 "typedef struct x {\n    int a; /* one */\n} x;\nSNUG_API x snug_x(void);\n";
     test_quiet = true;
     assert_int_equal(check_comments("x.h", good), 0);
-    assert_int_equal(check_comments("x.h", bad), 2);
+    assert_int_equal(check_comments("x.h", bad), 3);
     test_quiet = false;
 }
 

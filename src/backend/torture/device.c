@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BLOCK = 8, BACKWARDS = 1, ODD_FIRST = 2, EXTRA = 3, GUARD_BYTE = 0xa5 };
+enum { BLOCK = 8, BACKWARDS = 1, ODD_FIRST = 2, EXTRA = 3, CONV_SCRATCH = 300, GUARD_BYTE = 0xa5 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -257,6 +257,8 @@ static snug_status torture_propose(sn_device *device, const sn_operation *operat
     if (op->reference_workspace)
         out->workspace_bytes =
             op->reference_workspace(operation->attrs, operation->in, operation->n_in);
+    if (operation->op == SN_OP_CONV2D) /* so that some scratch is there to get wrong */
+        out->workspace_bytes += CONV_SCRATCH;
     out->queue = d->n_queues > 1 && on_copy_queue(operation->op);
     return SNUG_OK;
 }
