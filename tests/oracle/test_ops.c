@@ -80,22 +80,22 @@ static bool flag(const char *line, const char *key)
 }
 
 /* The index of the name behind " kind=" in names. */
-static int kind_of(const char *line, const char *const *names, int n)
+static unsigned kind_of(const char *line, const char *const *names, unsigned n)
 {
     const char *at = find(line, "kind");
     assert_non_null(at);
-    for (int i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++)
         if (strncmp(at, names[i], strlen(names[i])) == 0 && strchr(" \n", at[strlen(names[i])]))
             return i;
     fail_msg("unknown kind in: %s", line);
-    return -1;
+    return n;
 }
 
 static sn_act_attrs act_of(const char *line)
 {
     sn_act_attrs act = {0};
     const char *at = find(line, "act");
-    for (int kind = 0; at && kind < SN_N_ACTS; kind++) {
+    for (sn_act kind = 0; at && kind < SN_N_ACTS; kind++) {
         size_t n = strlen(sn_act_name(kind));
         if (strncmp(at, sn_act_name(kind), n) == 0 && at[n] == ',') {
             double v[3];

@@ -285,7 +285,7 @@ static void one_op(sn_op_id op, const sn_attrs *attrs, const sn_desc *desc, cons
 
 static void activations_keep_nan(void **state)
 {
-    for (int kind = 0; kind < SN_N_ACTS; kind++) {
+    for (sn_act kind = 0; kind < SN_N_ACTS; kind++) {
         const sn_act_attrs act = {kind, 0.1f, 6, 0};
         assert_true(isnan(sn_act_value(&act, NAN)));
         assert_true(isfinite(sn_act_value(&act, 100.0f)));
@@ -405,11 +405,11 @@ static void decimals(void **state)
 
 static void names(void **state)
 {
-    for (int i = 0; i < SN_N_ACTS; i++)
+    for (sn_act i = 0; i < SN_N_ACTS; i++)
         assert_true(sn_act_name(i)[0] != '?');
-    for (int i = 0; i < SN_N_UPDATES; i++)
+    for (sn_update_kind i = 0; i < SN_N_UPDATES; i++)
         assert_true(sn_update_name(i)[0] != '?');
-    for (int i = 0; i < SN_N_LOSSES; i++)
+    for (sn_loss_kind i = 0; i < SN_N_LOSSES; i++)
         assert_true(sn_loss_name(i)[0] != '?');
     assert_string_equal(sn_act_name(SN_N_ACTS), "?");
     assert_string_equal(sn_update_name(SN_N_UPDATES), "?");
