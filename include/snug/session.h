@@ -86,6 +86,7 @@ typedef struct snug_session_numbers {
     uint64_t measured_peak_bytes; /* highest end of any range handed to an executed kernel */
     uint64_t process_peak_bytes;  /* VmHWM; 0 if the system does not say */
     double last_step_seconds, best_step_seconds; /* of full batches; 0 before the first */
+    double rehearsal_seconds; /* of a step on zeros, when the session was opened; 0: none */
     uint64_t allocations; /* of the library's own code since the session was opened */
 } snug_session_numbers;
 /* What the session's memory and steps came to so far. */

@@ -17,6 +17,7 @@
 #include "base/host.h"
 
 #define SHORT_OF_BUDGET_BYTES (8 * SN_MIB)
+#define LONG_REHEARSAL_SECONDS 3.0
 
 static const sn_program *widest(const snug_session *session)
 {
@@ -76,7 +77,15 @@ static snug_status rehearse(snug_session *session, snug_error *err)
     const sn_program *p = widest(session);
     int mode = p == session->programs[0] ? 0 : p == session->programs[1] ? 1 : 2;
     sn_step step = {.seed = session->seed, .n_batch = (double)p->batch};
-    snug_status s = session->backend->run(session->full[mode], &step, 0, p->n_instrs, err);
+    snug_status s = SNUG_OK;
+    for (int i = 0; i < 2 && !s; i++) { /* the second is the honest one: no page is new */
+        double start = sn_now();
+        s = session->backend->run(session->full[mode], &step, 0, p->n_instrs, err);
+        session->rehearsal_seconds = sn_now() - start;
+        if (session->rehearsal_seconds > LONG_REHEARSAL_SECONDS) {
+            break;
+        }
+    }
     const snug_plan_info *info = snug_plan_numbers(session->plan);
     uint64_t peak = 0;
     if (s || !snug_plan_device(session->plan)->is_host || info->budget_is_free_memory ||
@@ -559,6 +568,7 @@ void snug_session_measure(const snug_session *session, snug_session_numbers *out
     *out = (snug_session_numbers){.planned_peak_bytes = snug_plan_arena_bytes(session->plan),
                                   .last_step_seconds = session->last_seconds,
                                   .best_step_seconds = session->best_seconds,
+                                  .rehearsal_seconds = session->rehearsal_seconds,
                                   .allocations = sn_ledger_calls() - session->allocations_at_open};
     size_t n_slabs = snug_plan_n_slabs(session->plan);
     for (size_t slab = 0; slab < n_slabs; slab++) {

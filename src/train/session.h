@@ -35,7 +35,7 @@ struct snug_session {
     size_t n_class_weights;
     float *scratch; /* host, plain: one batch of outputs, targets or sample weights */
     uint64_t scratch_bytes;
-    double last_seconds, best_seconds;
+    double last_seconds, best_seconds, rehearsal_seconds;
     uint64_t allocations_at_open;
     bool profiling;
     snug_profile_row *profile;
