@@ -33,6 +33,12 @@ typedef struct sn_cli_verb {
 } sn_cli_verb;
 
 int snug_cmd_diagnose(int argc, char **argv);
+int snug_cmd_devices(int argc, char **argv);
+int snug_cmd_evaluate(int argc, char **argv);
+int snug_cmd_plan(int argc, char **argv);
+int snug_cmd_predict(int argc, char **argv);
+int snug_cmd_summary(int argc, char **argv);
+int snug_cmd_train(int argc, char **argv);
 int snug_cmd_help(int argc, char **argv);
 int snug_cmd_ps(int argc, char **argv);
 

@@ -13,12 +13,10 @@
 int sn_cli_refuse(sn_cli_setup *setup)
 {
     snug_error err = SNUG_ERROR_INIT;
-    snug_advise_options o = {SNUG_ADVISE_DEFAULTS,        .model = setup->model_spec,
-                             .height = setup->height,     .width = setup->width,
-                             .channels = setup->channels, .classes = setup->n_classes,
-                             .plan = &setup->plan_options};
-    o.batch_given = setup->batch != 0;
-    if (snug_advise(setup->plan, &o, &err))
+    snug_advise_options o = {SNUG_ADVISE_DEFAULTS, .model = setup->model_spec,
+                             .classes = setup->n_classes,
+                             .size_is_given = setup->data && !setup->is_image};
+    if (snug_plan_advise(setup->plan, &o, &err))
         return sn_cli_fail(&err);
     if (setup->args->json) {
         char *text = snug_plan_json(setup->plan, &err);

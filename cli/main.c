@@ -5,6 +5,13 @@
 #include "cli.h"
 
 static const sn_cli_verb verbs[] = {
+    {"train", snug_cmd_train, "train a network on images or arrays within the memory given"},
+    {"plan", snug_cmd_plan,
+     "what training would take, before it starts: memory, time, largest batch"},
+    {"evaluate", snug_cmd_evaluate, "measure a trained run on data"},
+    {"predict", snug_cmd_predict, "name the classes of images with a trained run"},
+    {"summary", snug_cmd_summary, "a model's layers, their parameters and bytes"},
+    {"devices", snug_cmd_devices, "what can be trained on here"},
     {"diagnose", snug_cmd_diagnose, "why a training died: from a log, a notebook, or a run"},
     {"ps", snug_cmd_ps, "who holds the memory of the cards and the RAM, and ending such a process"},
     {"help", snug_cmd_help, "help on a verb, or on a trouble: snug help out-of-memory"},

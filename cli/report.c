@@ -166,19 +166,10 @@ void sn_cli_print_plan(FILE *out, const sn_cli_setup *s, bool with_room)
 static void print_why(FILE *out, const sn_cli_setup *s)
 {
     const snug_plan_info *info = snug_plan_numbers(s->plan);
-    const uint64_t *kind = info->kind_bytes;
-    double state = (double)(kind[SNUG_BYTES_WEIGHTS] + kind[SNUG_BYTES_OPTIMIZER]) / MIB;
-    double step = (double)info->arena_peak_bytes / MIB - state;
-    char n[32];
-    if (state > step)
-        fprintf(out, "why:   %s weights take %.0f MiB, %s keeps %.0f MiB more, at any batch\n",
-                sn_cli_count(n, sizeof n, info->parameters), (double)kind[SNUG_BYTES_WEIGHTS] / MIB,
-                snug_optimizer_name(s->optimizer.kind), (double)kind[SNUG_BYTES_OPTIMIZER] / MIB);
-    else
-        fprintf(out,
-                "why:   a step over %lld images needs %.0f MiB besides %.0f MiB of weights and "
-                "optimizer state\n",
-                (long long)info->batch, step, state);
+    char *reason = snug_plan_reason(s->plan);
+    if (reason)
+        fprintf(out, "why:   %s\n", reason);
+    snug_text_free(reason);
     double rest = (double)(info->runtime_bytes + info->host_bytes) / MIB;
     if (rest > .25 * (double)info->budget_bytes / MIB)
         fprintf(out, "       the program itself and its pipeline take %.0f MiB of the budget\n",

@@ -60,9 +60,10 @@ void sn_cli_print_score(FILE *out, const snug_score *score, const snug_data *dat
     for (int64_t i = 0; i < score->n_classes; i++) {
         char name[80];
         const snug_class_score *c = &score->classes[i];
-        sn_cli_print_safe(out, class_name(data, i, name, 25));
-        fprintf(out, "%*s %9llu %9.3f %9.3f %9.3f\n", (int)(24 - strlen(name)), "",
-                (unsigned long long)c->n, c->precision, c->recall, c->f1);
+        sn_cli_print_safe(out, class_name(data, i, name, sizeof name));
+        fprintf(out, "%*s %9llu %9.3f %9.3f %9.3f\n",
+                (int)(strlen(name) < 24 ? 24 - strlen(name) : 0), "", (unsigned long long)c->n,
+                c->precision, c->recall, c->f1);
     }
     if (score->confusion && score->n_classes <= 12) {
         fputs("confusion (row: truth, column: prediction)\n", out);

@@ -214,6 +214,9 @@ SNUG_API char *snug_plan_program_text(const snug_plan *plan, snug_plan_purpose p
 SNUG_API char *snug_plan_csv(const snug_plan *plan);
 /* Why each operator got the kernel that it has, where others were refused. */
 SNUG_API char *snug_plan_why(const snug_plan *plan);
+/* Seconds of a step that were measured elsewhere (a session's rehearsal): they stand in the plan's
+ * numbers and JSON instead of the roofline's. 0 changes nothing. */
+SNUG_API void snug_plan_set_step_seconds(snug_plan *plan, double seconds);
 /* One JSON object, without a newline at its end. Fixes stand in it when advise added them. */
 SNUG_API char *snug_plan_json(snug_plan *plan, snug_error *err);
 SNUG_API void snug_text_free(char *text);

@@ -9,7 +9,6 @@
 #ifndef SNUG_SNUG_H
 #define SNUG_SNUG_H
 
-#include "snug/advise.h"
 #include "snug/data.h"
 #include "snug/device.h"
 #include "snug/diagnose.h"

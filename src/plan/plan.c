@@ -649,3 +649,14 @@ void snug_plan_free(snug_plan *plan)
     sn_arena_deinit(&plan->arena);
     sn_free(plan);
 }
+
+void snug_plan_set_step_seconds(snug_plan *plan, double seconds)
+{
+    if (seconds <= 0) {
+        return;
+    }
+    uint64_t batch = (uint64_t)plan->info.batch;
+    uint64_t n_steps = (plan->options.n_samples + batch - 1) / batch;
+    plan->info.step_seconds = seconds;
+    plan->info.epoch_seconds = n_steps ? seconds * (double)n_steps : 0;
+}
