@@ -4,7 +4,7 @@
  * between guard bytes, prepared, run and read back. Inputs must be unchanged afterwards, guards
  * too, the padding of blocked outputs zero, and the measured peak the planned one.
  *
- *     device_runner d;  device_open(&d, 0, DEVICE_PLAIN);
+ *     device_runner d;  device_open(&d, &device_variants[0], DEVICE_PLAIN);
  *     tape *t = tape_new(device_run, &d);
  *
  * Ownership: device_close ends what device_open gave.  Threads: one.
@@ -14,12 +14,20 @@
 
 #include "ops/tape.h"
 
+#include <stdlib.h>
+
 #include "backend/backend.h"
 #include "backend/cpu/cpu.h"
 #include "backend/torture/torture.h"
 
-/* Every backend that computes. */
-static const sn_backend *const device_backends[] = {&sn_backend_cpu, &sn_backend_torture};
+/* Every backend that computes, the CPU's also with narrower vectors than this machine has. */
+static const struct device_variant {
+    const sn_backend *backend;
+    const char *isa; /* SNUG_CPU_ISA, NULL: unset */
+} device_variants[] = {{&sn_backend_cpu, "generic"},
+                       {&sn_backend_cpu, "avx2"},
+                       {&sn_backend_cpu, NULL},
+                       {&sn_backend_torture, NULL}};
 
 typedef enum device_layouts {
     DEVICE_PLAIN,  /* every input stands in PLAIN before it is proposed */
@@ -30,6 +38,7 @@ typedef struct device_runner {
     sn_device *device;
     sn_device_info info;
     device_layouts layouts;
+    const char *isa;
     bool in_place; /* outputs over inputs wherever the operator says that they may */
     uint8_t block;
     char kernel[64]; /* of the last run */
@@ -62,11 +71,18 @@ static inline uint8_t device_block(sn_device *device)
     return p.in[0].kind == SN_LAYOUT_BLOCKED ? p.in[0].block : 0;
 }
 
-static inline void device_open(device_runner *d, const sn_backend *backend, device_layouts layouts)
+static inline void device_open(device_runner *d, const struct device_variant *variant,
+                               device_layouts layouts)
 {
     const sn_device_options options = {.n_threads = 2, .seed = 3};
+    const sn_backend *backend = variant->backend;
     snug_error err = SNUG_ERROR_INIT;
     memset(d, 0, sizeof *d);
+    if (variant->isa)
+        setenv("SNUG_CPU_ISA", variant->isa, 1);
+    else
+        unsetenv("SNUG_CPU_ISA");
+    d->isa = variant->isa ? variant->isa : "all";
     const char *spec =
         backend == &sn_backend_torture && layouts == DEVICE_BLOCKED ? "layouts=1" : "";
     if (backend->open(&d->device, spec, &options, &err))

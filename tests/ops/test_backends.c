@@ -25,8 +25,8 @@ static void compare(const op_case *c, const device_runner *d, const tape *a, sn_
         off = 0;
     if (off <= most)
         return;
-    print_message("%s on %s, kernel %s, %s%s: output %d differs by %.3g (at most %.3g)\n", c->text,
-                  d->device->backend->name, d->kernel,
+    print_message("%s on %s (%s), kernel %s, %s%s: output %d differs by %.3g (at most %.3g)\n",
+                  c->text, d->device->backend->name, d->isa, d->kernel,
                   d->layouts == DEVICE_BLOCKED ? "blocked" : "plain",
                   d->in_place ? ", in place" : "", i, off, most);
     n_failed++;
@@ -60,10 +60,10 @@ static void run_case(const op_case *c, device_runner *d)
 static void all_cases(void **state)
 {
     n_failed = 0;
-    for (size_t b = 0; b < SN_LEN(device_backends); b++)
+    for (size_t b = 0; b < SN_LEN(device_variants); b++)
         for (int layouts = DEVICE_PLAIN; layouts <= DEVICE_BLOCKED; layouts++) {
             device_runner d;
-            device_open(&d, device_backends[b], (device_layouts)layouts);
+            device_open(&d, &device_variants[b], (device_layouts)layouts);
             for (size_t i = 0; i < SN_LEN(op_cases); i++)
                 if (!filter || strstr(op_cases[i].text, filter))
                     run_case(&op_cases[i], &d);
@@ -94,9 +94,9 @@ static void gradient(const op_case *c, tape *t, sn_ref *din)
 static void all_gradients(void **state)
 {
     n_failed = 0;
-    for (size_t b = 0; b < SN_LEN(device_backends); b++) {
+    for (size_t b = 0; b < SN_LEN(device_variants); b++) {
         device_runner d;
-        device_open(&d, device_backends[b], DEVICE_BLOCKED);
+        device_open(&d, &device_variants[b], DEVICE_BLOCKED);
         for (size_t i = 0; i < SN_LEN(op_cases); i++) {
             const op_case *c = &op_cases[i];
             bool saved = c->op != SN_OP_POOL2D || c->attrs.pool.kind != SN_POOL_MAX ||

@@ -367,10 +367,10 @@ static void reference(void **state)
 
 static void backends(void **state)
 {
-    for (size_t i = 0; i < SN_LEN(device_backends); i++)
+    for (size_t i = 0; i < SN_LEN(device_variants); i++)
         for (int layouts = DEVICE_PLAIN; layouts <= DEVICE_BLOCKED; layouts++) {
             device_runner d;
-            device_open(&d, device_backends[i], (device_layouts)layouts);
+            device_open(&d, &device_variants[i], (device_layouts)layouts);
             run_all(device_run, &d);
             device_close(&d);
         }
