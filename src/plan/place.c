@@ -442,10 +442,10 @@ snug_status sn_place(sn_place_item *items, size_t n, const sn_place_options *opt
         s = sn_fail(err, SNUG_E_MEMORY, "no memory to place %zu buffers", n);
     if (s)
         goto out;
-    uint64_t target = SN_MAX(options->target_bytes, result->lower_bound_bytes);
-    for (int kind = 0; kind < N_ORDERS && p.best_peak > target; kind++) {
+    uint64_t bound = result->lower_bound_bytes, target = SN_MAX(options->target_bytes, bound);
+    for (int kind = 0; kind < N_ORDERS && p.best_peak > bound; kind++) {
         sort_by(&p, (order_kind)kind, keys);
-        for (int fit = 0; fit < 2 && p.best_peak > target; fit++)
+        for (int fit = 0; fit < 2 && p.best_peak > bound; fit++)
             if (try_order(&p, p.order, fit == 1, false))
                 result->order = order_names[kind][fit];
     }

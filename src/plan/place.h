@@ -28,7 +28,7 @@ typedef struct sn_place_options {
     uint64_t align;        /* of every offset, a power of two; 0: 1 */
     uint64_t slab_bytes;   /* largest slab; 0: no limit */
     uint64_t search;       /* buffers that the local search may place; 0: none */
-    uint64_t target_bytes; /* stop when the peak is no higher; 0: the lower bound */
+    uint64_t target_bytes; /* no search when the peak is no higher; 0: the lower bound */
 } sn_place_options;
 
 typedef struct sn_place_result {

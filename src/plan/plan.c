@@ -20,6 +20,8 @@
 enum {
     AUTO_BATCH = 32,
     SEARCH_ROUNDS = 100,         /* of the local search, each placing every buffer again */
+    SEARCH_LEAST = 200 * 1000,   /* placed buffers, when there are few */
+    SEARCH_TOLERANCE = 500,      /* no search when the peak is within a 500th of the bound */
     PRIMITIVE_BYTES = 32 * 1024, /* resident, for each kernel that a library makes */
     INSTRUCTION_BYTES = 1024,    /* a session's own bookkeeping for an instruction */
 };
@@ -131,8 +133,13 @@ static snug_status place(placing *p, sn_place_item *items, size_t n, uint64_t se
                          const void *context, sn_place_result *result, snug_error *err)
 {
     snug_error own = SNUG_ERROR_INIT;
-    sn_place_options o = {
-        .align = p->info.align_bytes, .slab_bytes = p->slab_bytes, .search = search};
+    uint64_t bound = 0;
+    if (!sn_place_lower_bound(items, n, p->info.align_bytes, &bound, NULL))
+        return no_memory(err);
+    sn_place_options o = {.align = p->info.align_bytes,
+                          .slab_bytes = p->slab_bytes,
+                          .search = search,
+                          .target_bytes = bound + bound / SEARCH_TOLERANCE};
     snug_status s = sn_place(items, n, &o, result, &own);
     if (s == SNUG_E_DOES_NOT_FIT) {
         p->plan->oversize_bytes = own.need;
@@ -215,7 +222,7 @@ static snug_status place_mode(placing *p, int mode, snug_error *err)
                                          .first = lives->lives[i].first,
                                          .last = lives->lives[i].last};
     sn_place_result result;
-    uint64_t search = p->plan->quick ? 0 : (uint64_t)SEARCH_ROUNDS * n;
+    uint64_t search = SN_MAX((uint64_t)SEARCH_ROUNDS * n, SEARCH_LEAST);
     snug_status s = place(p, items, n, search, life_name, lives, &result, err);
     n = p->n_fixed;
     for (size_t i = 0; i < lives->n && !s; i++) {
