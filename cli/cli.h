@@ -32,6 +32,7 @@ typedef struct sn_cli_verb {
     const char *help; /* one line */
 } sn_cli_verb;
 
+int snug_cmd_data(int argc, char **argv);
 int snug_cmd_diagnose(int argc, char **argv);
 int snug_cmd_devices(int argc, char **argv);
 int snug_cmd_evaluate(int argc, char **argv);

@@ -13,6 +13,7 @@ static const sn_cli_verb verbs[] = {
     {"summary", snug_cmd_summary, "a model's layers, their parameters and bytes"},
     {"devices", snug_cmd_devices, "what can be trained on here"},
     {"diagnose", snug_cmd_diagnose, "why a training died: from a log, a notebook, or a run"},
+    {"data", snug_cmd_data, "what a data set holds: classes, counts, sizes, every bad file; export"},
     {"ps", snug_cmd_ps, "who holds the memory of the cards and the RAM, and ending such a process"},
     {"help", snug_cmd_help, "help on a verb, or on a trouble: snug help out-of-memory"},
 };

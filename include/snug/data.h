@@ -162,6 +162,8 @@ SNUG_API const char *snug_data_class_name(const snug_data *data, size_t i);
 SNUG_API uint64_t snug_data_class_count(const snug_data *data, size_t i);
 /* 1 if the labels are real numbers. */
 SNUG_API int snug_data_is_regression(const snug_data *data);
+/* 1 if each sample is a file of its own, which can be bad by itself; 0 for arrays. */
+SNUG_API int snug_data_is_files(const snug_data *data);
 /* Numbers in a regression label; 0 for classes. */
 SNUG_API int64_t snug_data_n_targets(const snug_data *data);
 /* Samples in a subset. */

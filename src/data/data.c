@@ -191,6 +191,11 @@ int snug_data_is_regression(const snug_data *data)
     return data->set.n_targets > 0;
 }
 
+int snug_data_is_files(const snug_data *data)
+{
+    return data->set.can_fail;
+}
+
 int64_t snug_data_n_targets(const snug_data *data)
 {
     return data->set.n_targets;

@@ -283,9 +283,11 @@ static float *line_for(sn_resizer *r, int64_t j)
     return s->out + ((r->pad_y + j) * s->out_w + r->pad_x) * s->channels;
 }
 
-static void finish_line(sn_resizer *r, int64_t j, float *line)
+/* scaled: the line has its scale already. */
+static void finish_line(sn_resizer *r, int64_t j, float *line, bool scaled)
 {
-    sn_scale_apply(line, r->dst_w, r->spec.channels, r->spec.scale);
+    if (!scaled)
+        sn_scale_apply(line, r->dst_w, r->spec.channels, r->spec.scale);
     if (line == r->line)
         place_line(r, j, line);
 }
@@ -293,6 +295,9 @@ static void finish_line(sn_resizer *r, int64_t j, float *line)
 static void row_bilinear(sn_resizer *r, int64_t y, const uint8_t *row)
 {
     int64_t n = r->dst_w * r->spec.channels;
+    snug_scale scale = r->spec.scale;
+    float by = scale == SNUG_SCALE_0_1 ? 255.0f : scale == SNUG_SCALE_MINUS1_1 ? 127.5f : 0.0f;
+    float less = scale == SNUG_SCALE_MINUS1_1 ? 1.0f : 0.0f;
     /* The older of the two buffers goes. */
     int slot = r->lerped_y[0] <= r->lerped_y[1] ? 0 : 1;
 
@@ -304,8 +309,8 @@ static void row_bilinear(sn_resizer *r, int64_t y, const uint8_t *row)
         const float *lo = tap.lo == y ? hi : r->lerped[1 - slot];
         assert(tap.lo == y || r->lerped_y[1 - slot] == tap.lo); /* 2, 3 */
         float *line = line_for(r, r->next);
-        sn_rows_lerp_y(line, lo, hi, tap.f, n);
-        finish_line(r, r->next, line);
+        sn_rows_lerp_y(line, lo, hi, tap.f, by, less, n);
+        finish_line(r, r->next, line, by > 0);
     }
 }
 
@@ -325,7 +330,7 @@ static void row_antialias(sn_resizer *r, int64_t y, const uint8_t *row)
                                span->weights[k], stride);
         float *line = line_for(r, r->next);
         sn_rows_spans_x(line, r->column, r->spans_x, r->dst_w, c);
-        finish_line(r, r->next, line);
+        finish_line(r, r->next, line, false);
     }
 }
 

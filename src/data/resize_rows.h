@@ -16,8 +16,9 @@
 /* out [n, channels] = row[lo] + (row[hi] - row[lo]) * f; out is writable one pixel beyond its end,
  * row readable 4 bytes beyond its end. */
 void sn_rows_lerp_x(float *out, const uint8_t *row, const sn_tap *taps, int64_t n, int channels);
-/* out [n] = lo + (hi - lo) * f. */
-void sn_rows_lerp_y(float *out, const float *lo, const float *hi, float f, int64_t n);
+/* out [n] = lo + (hi - lo) * f, then / by - less where by is not 0 (values from 0 to 255). */
+void sn_rows_lerp_y(float *out, const float *lo, const float *hi, float f, float by, float less,
+                    int64_t n);
 /* sum [n] += weight * row. */
 void sn_rows_add_scaled(float *sum, const uint8_t *row, float weight, int64_t n);
 /* out [n, channels] = for each span the weighted sum of column's pixels. */

@@ -69,7 +69,9 @@ snug_status sn_scratch_reserve(sn_scratch *scratch, uint64_t bytes, snug_error *
     uint64_t limit = pool ? sn_pool_bytes(pool) : scratch->size;
     if (!pool || bytes > limit) {
         char need[32], have[32];
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "needs %s to decode, the bound is %s",
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "needs %s to decode (progressive and interlaced images need all pixels at "
+                       "once), the bound is %s",
                        sn_format_bytes(need, sizeof need, bytes),
                        sn_format_bytes(have, sizeof have, limit));
     }
