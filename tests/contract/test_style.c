@@ -77,6 +77,12 @@ static size_t check_lines(const char *name, char *text)
     return problems;
 }
 
+/* What tests feed to a reader is text as its authors write it, not source of this project. */
+static bool is_test_input(const char *name)
+{
+    return sn_str_starts(name, "tests/diagnose_");
+}
+
 static size_t check_header(const char *name, const char *text)
 {
     size_t problems = 0;
@@ -107,6 +113,8 @@ static void every_file_keeps_the_rules(void **state)
     assert_true(files.n > 50);
     size_t problems = 0;
     for (size_t i = 0; i < files.n; i++) {
+        if (is_test_input(files.at[i]))
+            continue;
         char *text = test_source_text(files.at[i]);
         problems += check_file(files.at[i], text);
         sn_free(text);
