@@ -19,6 +19,8 @@
 
 #include "backend/cpu/body_pool.h"
 
+#include "backend/cpu/body_conv.h"
+
 #define SN_CPU_BODIES                                                                              \
     .norm_forward = norm_forward, .norm_apply = norm_apply, .norm_backward = norm_backward,        \
     .act_forward = act_forward, .act_backward = act_backward, .binary_flat = binary_flat,          \
@@ -27,6 +29,8 @@
     .square_slices = square_slices, .dense_stream = dense_stream,                                  \
     .dense_dx_stream = dense_dx_stream, .dense_dw = dense_dw, .dense_panels = dense_panels,        \
     .dense_dx_panels = dense_dx_panels, .pool_forward = pool_forward,                              \
-    .pool_backward = pool_backward, .drop_plain = drop_plain, .drop_blocked = drop_blocked
+    .pool_backward = pool_backward, .drop_plain = drop_plain, .drop_blocked = drop_blocked,        \
+    .first_tile = FIRST_TILE, .first_pack = first_pack, .first_forward = first_forward,            \
+    .first_weights = first_weights, .first_reduce = first_reduce, .depth_data = depth_data
 
 #endif

@@ -34,5 +34,7 @@ extern const sn_cpu_kernel sn_cpu_k_concat;
 extern const sn_cpu_kernel sn_cpu_k_slice;
 extern const sn_cpu_kernel sn_cpu_k_pad;
 extern const sn_cpu_kernel sn_cpu_k_reshape;
+extern const sn_cpu_kernel sn_cpu_k_conv_first;
+extern const sn_cpu_kernel sn_cpu_k_conv_depth_data;
 
 #endif

@@ -101,6 +101,25 @@ typedef struct sn_cpu_pool_job {
     uint8_t *index;
 } sn_cpu_pool_job;
 
+/* A convolution of 1 to 4 channels: x PLAIN, y BLOCKED, w [kh][kw][c][oc]. */
+#define SN_CPU_FIRST_SLICES 16
+typedef struct sn_cpu_first_job {
+    int64_t n, h, width, c, oh, ow, oc, kh, kw;
+    int64_t stride[2], pad[4];
+    const float *x, *w, *bias, *dy;
+    float *y, *dbias; /* y: the output, or dw */
+    sn_act_attrs act;
+    float *packed, *rows, *sums, *zeros; /* in the workspace; zeros: ow vectors */
+} sn_cpu_first_job;
+
+/* Depthwise on BLOCKED planes; units are samples times blocks. */
+typedef struct sn_cpu_depth_job {
+    int64_t units, blocks, h, w, oh, ow, kh, kw;
+    int64_t stride[2], pad[4];
+    const float *dy, *weights;
+    float *dx;
+} sn_cpu_depth_job;
+
 typedef struct sn_cpu_drop_job {
     int64_t n, each, pixels, c;
     uint64_t key, number, first_sample;
@@ -120,6 +139,8 @@ typedef struct sn_cpu_simd {
     sn_cpu_body binary_channels, channel_sums, plane_pool, plane_pool_dx;
     sn_cpu_body update_flat, square_slices;
     sn_cpu_body dense_stream, dense_dx_stream, dense_dw, dense_panels, dense_dx_panels;
+    int first_tile; /* outputs that first_forward makes together */
+    sn_cpu_body first_pack, first_forward, first_weights, first_reduce, depth_data;
     sn_cpu_body pool_forward, pool_backward, drop_plain, drop_blocked;
 } sn_cpu_simd;
 
