@@ -28,6 +28,12 @@ static bool odd_small(int64_t n)
 
 sn_shape_kind sn_shape_classify(const snug_diagnosis *d)
 {
+    return d->shape_kind;
+}
+
+/* Before the batch is set from the shape itself. */
+static sn_shape_kind classify(const snug_diagnosis *d)
+{
     if (!has(d, SN_FACT_SHAPE))
         return SN_SHAPE_NONE;
     const sn_fact_slot *shape = &d->facts[SN_FACT_SHAPE];
@@ -38,7 +44,8 @@ sn_shape_kind sn_shape_classify(const snug_diagnosis *d)
         return SN_SHAPE_KNOWN_KERNEL;
     if (sn_tell_count(d, SN_TELL_NUMPY_ALLOC))
         return n && s[0] >= 1000 ? SN_SHAPE_SET : SN_SHAPE_OTHER;
-    if (sn_tell_count(d, SN_TELL_TF_WEIGHT_OP) && !batch_said)
+    if ((sn_tell_count(d, SN_TELL_TF_WEIGHT_OP) || sn_tell_count(d, SN_TELL_FRAME_BUILD)) &&
+        !batch_said)
         return SN_SHAPE_KERNEL;
     if (n == 4 && odd_small(s[0]) && odd_small(s[1]) && s[2] >= 3 && s[3] >= 8 &&
         (s[0] == s[1] || (s[2] >= 32 && s[3] >= 32)) && !(s[0] == 1 && s[1] != 1 && s[1] == s[2]))
@@ -59,6 +66,7 @@ static void derive_tensor(snug_diagnosis *d)
     if (!has(d, SN_FACT_SHAPE))
         return;
     sn_fact_slot *shape = &d->facts[SN_FACT_SHAPE];
+    sn_shape_kind kind = d->shape_kind = classify(d);
     uint64_t size = 4, elements = 1;
     if (has(d, SN_FACT_DTYPE))
         size = sn_dtype_name_bytes(sn_fact_text(d, SN_FACT_DTYPE));
@@ -74,7 +82,6 @@ static void derive_tensor(snug_diagnosis *d)
     const char *layer = sn_known_layer(shape->dims, shape->n_dims);
     if (layer)
         sn_fact_set_text(d, SN_FACT_LAYER, layer, strlen(layer), shape->line);
-    sn_shape_kind kind = sn_shape_classify(d);
     if (!has(d, SN_FACT_BATCH) && (kind == SN_SHAPE_ACTIVATION || kind == SN_SHAPE_SET) &&
         !sn_tell_count(d, SN_TELL_NUMPY_ALLOC))
         sn_fact_set(d, SN_FACT_BATCH, (uint64_t)shape->dims[0], shape->line);

@@ -153,8 +153,10 @@ static void put_unknown(snug_diagnosis *d)
         best = SN_MAX(best, d->results[i].cause.confidence);
     if (unknown->cause.confidence > 0 || best >= FLOOR)
         return;
-    if (best > 0 || sn_is_killed(d) || sn_is_device_oom(d)) {
+    bool failed = sn_is_killed(d) || sn_is_device_oom(d);
+    if (failed || best > 0)
         unknown->cause.confidence = SN_MIN(best + 0.05, 0.3);
+    if (failed) {
         unknown->explanation = "Something failed, but this text does not say why: the lines that "
                                "would decide are not in it.";
     } else {
@@ -181,10 +183,12 @@ void sn_rank(snug_diagnosis *d)
     put_unknown(d);
     for (size_t i = 0; i < SNUG_N_CAUSES; i++) {
         sn_cause_result *result = &d->results[i];
-        if (!result->explanation)
+        bool wanted =
+            result->cause.confidence >= 0.1 || (i == SNUG_CAUSE_UNKNOWN && result->explanation);
+        if (!wanted)
             continue;
-        if (result->cause.confidence < 0.1 && i != SNUG_CAUSE_UNKNOWN)
-            continue;
+        if (!result->explanation) /* a number that the rules' words need is not in the text */
+            result->explanation = snug_cause_words((snug_cause_id)i);
         add_finding_fixes(d, result);
         sn_fixes_add(d, result);
         result->cause.explanation = result->explanation;

@@ -163,6 +163,13 @@ static void read_subdivisions(snug_diagnosis *d, const sn_line *line, const char
         sn_fact_set(d, SN_FACT_SUBDIVISIONS, n, line->number);
 }
 
+static void read_mini_batch(snug_diagnosis *d, const sn_line *line, const char *at)
+{
+    uint64_t n;
+    if (sn_scan_count_after(at, "mini_batch", &n))
+        sn_fact_set(d, SN_FACT_BATCH, n, line->number);
+}
+
 /* Other frameworks: what was asked for, where it is said; the name of the framework. */
 static void read_other(snug_diagnosis *d, const sn_line *line, const char *at)
 {
@@ -276,7 +283,6 @@ static void read_arch(snug_diagnosis *d, const sn_line *line, const char *at)
 }
 
 #define NO SN_FRAMEWORK_NONE
-#define OTHER SN_FRAMEWORK_OTHER
 static const sn_pattern rows[] = {
     {" 00000000:", NULL, 0, NO, read_smi_name, true},
     {"| 0000:", NULL, 0, NO, read_smi_name, true},
@@ -285,25 +291,28 @@ static const sn_pattern rows[] = {
     {"Process name", NULL, 0, NO, read_smi_processes, false},
     {"CUDA Error: out of memory", NULL, 0, NO, read_darknet, false},
     {" BFLOPs", NULL, 0, SN_FRAMEWORK_DARKNET, read_darknet_layer, true},
+    {"3 x 3/", "->", 0, SN_FRAMEWORK_DARKNET, read_darknet_layer, true},
+    {"mini_batch = ", NULL, 0, SN_FRAMEWORK_DARKNET, read_mini_batch, true},
     {"subdivisions", NULL, 0, NO, read_subdivisions, true},
-    {"cudaMalloc failed: out of memory", NULL, 0, OTHER, read_other, false},
-    {"cudaMalloc retry failed: out of memory", NULL, 0, OTHER, read_other, false},
-    {"error == cudaSuccess (2 vs. 0)", NULL, 0, OTHER, read_other, false},
-    {"Out of memory error on GPU", NULL, 0, OTHER, read_other, false},
+    {"cudaMalloc failed: out of memory", NULL, 0, NO, read_other, false},
+    {"cudaMalloc retry failed: out of memory", NULL, 0, NO, read_other, false},
+    {"error == cudaSuccess (2 vs. 0)", NULL, 0, NO, read_other, false},
+    {"Out of memory error on GPU", NULL, 0, NO, read_other, false},
     {"Out of memory allocating", "bytes", 0, NO, read_other, false},
-    {"CNMEM_STATUS_OUT_OF_MEMORY", NULL, 0, OTHER, read_other, false},
-    {"bytes of device memory", "rror", 0, OTHER, read_other, false},
-    {"memory for requested buffer of size", NULL, 0, OTHER, read_other, false},
-    {"Out of GPU memory trying to allocate", NULL, 0, OTHER, read_other, false},
-    {"Out of memory on device.", NULL, 0, OTHER, read_other, false},
+    {"CNMEM_STATUS_OUT_OF_MEMORY", NULL, 0, NO, read_other, false},
+    {"bytes of device memory", "rror", 0, NO, read_other, false},
+    {"memory for requested buffer of size", NULL, 0, NO, read_other, false},
+    {"Out of GPU memory trying to allocate", NULL, 0, NO, read_other, false},
+    {"Out of memory on device.", NULL, 0, NO, read_other, false},
     {"cudaErrorMemoryAllocation", NULL, 0, NO, read_other, false},
-    {"CL_MEM_OBJECT_ALLOCATION_FAILURE", NULL, 0, OTHER, read_opencl, false},
-    {"CL_OUT_OF_RESOURCES", NULL, 0, OTHER, read_opencl, false},
-    {"CL_OUT_OF_HOST_MEMORY", NULL, 0, OTHER, read_opencl, false},
-    {"CL_INVALID_BUFFER_SIZE", NULL, 0, OTHER, read_opencl, false},
-    {"Free memory on device (", NULL, 0, OTHER, read_vllm, false},
+    {"CL_MEM_OBJECT_ALLOCATION_FAILURE", NULL, 0, NO, read_opencl, false},
+    {"CL_OUT_OF_RESOURCES", NULL, 0, NO, read_opencl, false},
+    {"CL_OUT_OF_HOST_MEMORY", NULL, 0, NO, read_opencl, false},
+    {"CL_INVALID_BUFFER_SIZE", NULL, 0, NO, read_opencl, false},
+    {"Free memory on device (", NULL, 0, NO, read_vllm, false},
     {"driver version is insufficient", NULL, SN_TELL_LIB_DRIVER, NO, NULL, false},
-    {"NVIDIA driver on your system is too old", NULL, SN_TELL_LIB_DRIVER, NO, NULL, false},
+    {"NVIDIA driver on your system is too old", NULL, SN_TELL_LIB_DRIVER, SN_FRAMEWORK_PYTORCH,
+     NULL, false},
     {"no kernel image is available", NULL, SN_TELL_LIB_ARCH, NO, NULL, false},
     {"is not compatible with the current PyTorch", NULL, 0, SN_FRAMEWORK_PYTORCH, read_arch, false},
     {"undefined symbol", NULL, 0, NO, read_symbol, false},

@@ -13,9 +13,9 @@
 static void read_shuffle(snug_diagnosis *d, const sn_line *line, const char *at)
 {
     uint64_t filled, of;
-    const char *p = strrchr(at, ':');
+    const char *p = strstr(at, "): ");
     if (p) {
-        p++;
+        p += strlen("): ");
         if (sn_scan_count(&p, &filled) && sn_str_starts(p, " of ")) {
             p += strlen(" of ");
             if (sn_scan_count(&p, &of)) {
@@ -197,7 +197,7 @@ static void read_load_whole(snug_diagnosis *d, const sn_line *line, const char *
 static const sn_pattern rows[] = {
     {"Filling up shuffle buffer", NULL, 0, SN_FRAMEWORK_TENSORFLOW, read_shuffle, false},
     {"Shuffle buffer filled", NULL, SN_TELL_SHUFFLE_DONE, SN_FRAMEWORK_TENSORFLOW, NULL, false},
-    {"Caching images", NULL, 0, NO, read_caching, false},
+    {"Caching images", NULL, 0, SN_FRAMEWORK_PYTORCH, read_caching, false},
     {"Caching labels and images", NULL, 0, NO, read_caching, false},
     {"RAM required to cache", NULL, 0, NO, read_cache_estimate, false},
     {"caching dataset", NULL, SN_TELL_CACHE_TF, NO, NULL, false},

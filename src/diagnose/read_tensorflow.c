@@ -237,7 +237,7 @@ static void read_stat(snug_diagnosis *d, const sn_line *line, const char *at)
             continue;
         const char *p = start + strlen(stats[i].label);
         uint64_t value;
-        if (sn_scan_count(&p, &value)) {
+        if (sn_scan_size(&p, &value, NULL)) { /* bytes; since 2.20 "600.00MiB" */
             sn_fact_set(d, stats[i].fact, value, line->number);
             if (i == 0 || !sn_tell_count(d, SN_TELL_TF_BFC_STATS))
                 sn_tell_raise(d, SN_TELL_TF_BFC_STATS, line->number, line->text);
@@ -248,11 +248,12 @@ static void read_stat(snug_diagnosis *d, const sn_line *line, const char *at)
 static void read_region(snug_diagnosis *d, const sn_line *line, const char *at)
 {
     uint64_t value;
-    if (sn_scan_count_after(at, "total_region_allocated_bytes_", &value))
+    if (sn_scan_after(at, "total_region_allocated_bytes_", &value) ||
+        sn_scan_after(at, "Total size in pool", &value))
         sn_fact_set(d, SN_FACT_REGION, value, line->number);
-    if (sn_scan_count_after(at, "memory_limit_", &value))
+    if (sn_scan_after(at, "memory_limit_", &value))
         sn_fact_set(d, SN_FACT_LIMIT, value, line->number);
-    if (sn_scan_count_after(at, "available bytes", &value))
+    if (sn_scan_after(at, "available bytes", &value) || sn_scan_after(at, "available size", &value))
         sn_fact_set(d, SN_FACT_AVAILABLE, value, line->number);
     sn_tell_raise(d, SN_TELL_TF_BFC_STATS, line->number, line->text);
 }
@@ -268,15 +269,30 @@ static void read_sum(snug_diagnosis *d, const sn_line *line, const char *at)
 /* "1 Chunks of size 18924364800 totalling 17.62GiB"; "InUse at 84e542800 of size 65545216 next" */
 static void read_chunk(snug_diagnosis *d, const sn_line *line, const char *at)
 {
-    uint64_t size;
-    if (sn_str_starts(at, "Chunk at") || sn_scan_has(line->text, "Free "))
-        if (!sn_scan_has(line->text, "InUse") && !sn_str_starts(at, "Chunk at"))
-            return;
+    uint64_t size, count, total;
     if (!sn_scan_count_after(at, "of size", &size))
         return;
     if (size >= sn_fact_value(d, SN_FACT_BIGGEST_CHUNK))
         sn_fact_set(d, SN_FACT_BIGGEST_CHUNK, size, line->number);
     sn_tell_raise(d, SN_TELL_TF_CHUNKS, line->number, line->text);
+    const char *p = at; /* "110 Chunks of size": how often that size is held */
+    while (p > line->text && p[-1] >= '0' && p[-1] <= '9')
+        p--;
+    if (p == at || !sn_scan_count(&p, &count) || sn_mul_u64(&total, count, size))
+        return;
+    if (count > 1 &&
+        total > sn_fact_value(d, SN_FACT_SAME_CHUNKS) * sn_fact_value(d, SN_FACT_SAME_CHUNK)) {
+        sn_fact_set(d, SN_FACT_SAME_CHUNKS, count, line->number);
+        sn_fact_set(d, SN_FACT_SAME_CHUNK, size, line->number);
+    }
+}
+
+static void read_free_chunk(snug_diagnosis *d, const sn_line *line, const char *at)
+{
+    uint64_t size;
+    if (sn_scan_count_after(at, "of size", &size) &&
+        (!sn_fact_has(d, SN_FACT_LARGEST_FREE) || size > sn_fact_value(d, SN_FACT_LARGEST_FREE)))
+        sn_fact_set(d, SN_FACT_LARGEST_FREE, size, line->number);
 }
 
 /* The device's description; the name that follows may have spaces. */
@@ -351,8 +367,14 @@ static void read_device_memory(snug_diagnosis *d, const sn_line *line, const cha
 static void read_failed_alloc(snug_diagnosis *d, const sn_line *line, const char *at)
 {
     uint64_t bytes;
+    if (!sn_scan_has(line->text, "CUDA_ERROR") && !sn_scan_has(line->text, "from device") &&
+        !sn_scan_has(line->text, "on host") && !sn_scan_has(line->text, "pinned host"))
+        return;
+    sn_framework_set(d, SN_FRAMEWORK_TENSORFLOW, NULL);
     if (sn_scan_has(line->text, "on host") || sn_scan_has(line->text, "pinned host")) {
-        if (sn_scan_after(at, "failed to alloc", &bytes) || sn_scan_after(at, "of size", &bytes))
+        bool sized =
+            sn_scan_after(at, "failed to alloc", &bytes) || sn_scan_after(at, "of size", &bytes);
+        if (sized && !sn_fact_has(d, SN_FACT_REQUESTED))
             sn_fact_set(d, SN_FACT_REQUESTED, bytes, line->number);
         sn_tell_raise(d, SN_TELL_TF_HOST_ALLOC, line->number, line->text);
         return;
@@ -505,10 +527,11 @@ static const sn_pattern rows[] = {
     {"NumAllocs:  ", NULL, 0, TF, read_stat, false},
     {"MaxAllocSize:  ", NULL, 0, TF, read_stat, false},
     {"total_region_allocated_bytes_", NULL, 0, TF, read_region, false},
+    {"Total size in pool: ", NULL, 0, TF, read_region, false},
+    {"Free  at ", NULL, 0, TF, read_free_chunk, false},
     {"Sum Total of in-use chunks", NULL, 0, TF, read_sum, false},
     {" Chunks of size ", NULL, 0, TF, read_chunk, false},
     {"InUse at ", NULL, 0, TF, read_chunk, false},
-    {"Chunk at 0x", NULL, 0, TF, read_chunk, false},
     {"Created TensorFlow device", NULL, 0, TF, read_created, false},
     {"Created device /job", NULL, 0, TF, read_created, false},
     {" major: ", NULL, 0, NO, read_properties, true},
@@ -565,13 +588,19 @@ static const sn_pattern rows[] = {
     {"(byte_size) <= ", "INT_MAX", 0, NO, read_graphdef, false},
     {"Loaded runtime CuDNN library", NULL, 0, TF, read_cudnn_version, false},
     {"tensorflow", NULL, SN_TELL_NONE, TF, NULL, true},
-    {"ResourceExhaustedError", NULL, SN_TELL_NONE, TF, NULL, false},
     {"bfc_allocator", NULL, SN_TELL_NONE, TF, NULL, false},
     {"/keras/", NULL, SN_TELL_NONE, TF, NULL, true},
     {"\\keras\\", NULL, SN_TELL_NONE, TF, NULL, true},
     {"tf.compat", NULL, SN_TELL_NONE, TF, NULL, true},
     {"tf.data", NULL, SN_TELL_NONE, TF, NULL, true},
     {"tf.keras", NULL, SN_TELL_NONE, TF, NULL, true},
+    {"in build_wrapper", NULL, SN_TELL_FRAME_BUILD, TF, NULL, true},
+    {"in _maybe_rebuild", NULL, SN_TELL_FRAME_BUILD, TF, NULL, true},
+    {"in add_weight", NULL, SN_TELL_FRAME_BUILD, TF, NULL, true},
+    {"stateless_uniform", NULL, SN_TELL_FRAME_BUILD, TF, NULL, true},
+    {"stateless_truncated_normal", NULL, SN_TELL_FRAME_BUILD, TF, NULL, true},
+    {"init_ops_v2.py", NULL, SN_TELL_FRAME_BUILD, TF, NULL, true},
+    {"initializers_v2.py", NULL, SN_TELL_FRAME_BUILD, TF, NULL, true},
     {"model: sequential", NULL, SN_TELL_NONE, TF, NULL, true},
     {"model: functional", NULL, SN_TELL_NONE, TF, NULL, true},
     {"Model: \"sequential", NULL, SN_TELL_NONE, TF, NULL, true},

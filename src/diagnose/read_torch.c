@@ -31,10 +31,13 @@ static bool set_before(snug_diagnosis *d, sn_fact_id fact, const char *text, con
     return true;
 }
 
-/* "Process 812 has 5.00 GiB memory in use." for each process; the largest one's pid is kept. */
+/* "Process 812 has 5.00 GiB memory in use." for each process; the largest one's pid is kept. A
+ * process in a container does not know its own number: one that holds just what PyTorch has
+ * reserved and a driver's context is this one. */
 static void read_processes(snug_diagnosis *d, const sn_line *line, const char *text)
 {
-    uint64_t sum = 0, largest = 0, pid, bytes;
+    uint64_t sum = 0, largest = 0, pid, bytes, own = sn_fact_value(d, SN_FACT_RESERVED);
+    bool own_known = sn_fact_has(d, SN_FACT_OWN_PROCESS);
     for (const char *p = text; (p = strstr(p, "rocess ")); p++) {
         const char *s = p + strlen("rocess ");
         if (!sn_scan_count(&s, &pid) || !sn_str_starts(s, " has "))
@@ -42,6 +45,11 @@ static void read_processes(snug_diagnosis *d, const sn_line *line, const char *t
         s += strlen(" has ");
         if (!sn_scan_size(&s, &bytes, NULL))
             continue;
+        if (!own_known && own && bytes >= own && bytes - own <= SN_GIB) {
+            own_known = true;
+            sn_fact_set(d, SN_FACT_OWN_PROCESS, bytes, line->number);
+            continue;
+        }
         sum += bytes;
         if (bytes > largest) {
             largest = bytes;
@@ -233,6 +241,7 @@ static void read_frame_name(snug_diagnosis *d, const sn_line *line, const char *
 static void read_frame(snug_diagnosis *d, const sn_line *line, const char *at)
 {
     const char *in = NULL;
+    sn_tell_raise(d, SN_TELL_TRACEBACK, line->number, line->text);
     for (const char *p = at; (p = strstr(p, " in ")); p++)
         in = p;
     if (in)

@@ -176,7 +176,13 @@ static bool grows(const snug_diagnosis *d)
 
 static bool image_fatal(const snug_diagnosis *d)
 {
-    return !sn_went_on_after(d, SN_TELL_IMAGE_BAD);
+    return !sn_went_on_after(d, SN_TELL_IMAGE_BAD) &&
+           sn_tells_near(d, SN_TELL_TRACEBACK, SN_TELL_IMAGE_BAD, 40);
+}
+
+static bool image_alone(const snug_diagnosis *d)
+{
+    return !sn_went_on_after(d, SN_TELL_IMAGE_BAD) && !image_fatal(d);
 }
 
 static bool image_passed(const snug_diagnosis *d)
@@ -537,9 +543,17 @@ static const sn_rule rows[] = {
      .when = image_fatal,
      .evidence = {SN_TELL_IMAGE_BAD},
      .explanation = "An image could not be decoded[[: {bad_file}]], and that ended the run."},
+    {.id = "image-bad-alone",
+     .cause = SNUG_CAUSE_INPUT,
+     .weight = 0.5,
+     .all = {SN_TELL_IMAGE_BAD},
+     .when = image_alone,
+     .evidence = {SN_TELL_IMAGE_BAD},
+     .explanation = "An image could not be decoded[[: {bad_file}]]; the text does not show whether "
+                    "that ended the run."},
     {.id = "image-bad-passed",
      .cause = SNUG_CAUSE_INPUT,
-     .weight = 0.3,
+     .weight = 0.2,
      .all = {SN_TELL_IMAGE_BAD},
      .when = image_passed,
      .evidence = {SN_TELL_IMAGE_BAD},

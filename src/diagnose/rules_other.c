@@ -35,6 +35,13 @@ static bool missing_and_failed(const snug_diagnosis *d)
            sn_tells_near(d, SN_TELL_TRACEBACK, SN_TELL_LIB_MISSING, 40);
 }
 
+static bool cudnn_missing(const snug_diagnosis *d)
+{
+    const char *library = sn_fact_text(d, SN_FACT_LIBRARY);
+    return library && strstr(library, "cudnn") &&
+           (sn_tell_count(d, SN_TELL_TF_CONV_ALGO) || sn_tell_count(d, SN_TELL_TF_CUDNN_INIT));
+}
+
 static bool other_capped(const snug_diagnosis *d)
 {
     return sn_fact_has(d, SN_FACT_ALLOWED) && sn_fv(d, SN_FACT_ALLOWED) > 0;
@@ -91,6 +98,14 @@ static const sn_rule rows[] = {
      .when = missing_and_failed,
      .evidence = {SN_TELL_LIB_MISSING},
      .explanation = "A GPU library was not found[[: {library}]]."},
+    {.id = "library-cudnn-missing",
+     .cause = SNUG_CAUSE_LIBRARY,
+     .weight = 0.6,
+     .decisive = true,
+     .all = {SN_TELL_LIB_MISSING},
+     .when = cudnn_missing,
+     .evidence = {SN_TELL_LIB_MISSING, SN_TELL_TF_CUDNN_INIT},
+     .explanation = "cuDNN could not be started, and {library} was not found before that."},
     {.id = "smi-holders",
      .cause = SNUG_CAUSE_OTHER_PROCESS,
      .weight = 0.5,

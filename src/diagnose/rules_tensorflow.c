@@ -3,32 +3,42 @@
  * TensorFlow, Keras, XLA and JAX. The failing shape tells a batch from a weight; the allocator's
  * limit and biggest chunk tell a full card from a greedy neighbour and a whole data set.
  */
+#include <string.h>
+
 #include "diagnose/rules.h"
 
+/* A pool of the host, or a device that is the host: its limit says nothing about a card. */
 static bool cpu_allocator(const snug_diagnosis *d)
 {
     const char *name = sn_fact_text(d, SN_FACT_ALLOCATOR);
-    return name && (sn_str_starts(name, "cpu") || sn_str_starts(name, "mklcpu"));
+    return (name && strstr(name, "cpu")) || (d->device && !strcmp(d->device, "cpu"));
 }
 
-/* A pool that is a small part of the card, or tiny, that nobody asked to be small. */
-static bool tiny_limit(const snug_diagnosis *d)
+/* A limit that a person sets is in whole MiB (the line that announces the device rounds to MB, so
+ * there only in whole quarters of a GiB); what others left over is not. */
+static bool round_limit(const snug_diagnosis *d)
+{
+    uint64_t unit = sn_tell_count(d, SN_TELL_TF_BFC_STATS) ? SN_MIB : SN_GIB / 4;
+    return sn_fv(d, SN_FACT_LIMIT) % unit == 0;
+}
+
+/* The pool is a small part of the card, or tiny. */
+static bool small_limit(const snug_diagnosis *d)
 {
     uint64_t limit = sn_fv(d, SN_FACT_LIMIT), total = sn_fv(d, SN_FACT_GPU_TOTAL);
-    if (!limit || cpu_allocator(d) || sn_tell_count(d, SN_TELL_TF_MEMORY_LIMIT) ||
-        sn_tell_count(d, SN_TELL_TF_FRACTION))
-        return false;
-    if (total)
-        return limit < total / 100 * 40;
-    /* a limit that a person sets is in whole MiB; what others left is not */
-    return limit < 400 * SN_MIB && limit % SN_MIB != 0;
+    return limit && !cpu_allocator(d) && (total ? limit < total / 100 * 40 : limit < 400 * SN_MIB);
+}
+
+/* Small, and nobody asked it to be. */
+static bool tiny_limit(const snug_diagnosis *d)
+{
+    return small_limit(d) && !round_limit(d) && !sn_tell_count(d, SN_TELL_TF_MEMORY_LIMIT) &&
+           !sn_tell_count(d, SN_TELL_TF_FRACTION);
 }
 
 static bool round_tiny_limit(const snug_diagnosis *d)
 {
-    uint64_t limit = sn_fv(d, SN_FACT_LIMIT), total = sn_fv(d, SN_FACT_GPU_TOTAL);
-    return limit && !cpu_allocator(d) && !tiny_limit(d) &&
-           ((total && limit < total / 100 * 40) || limit < 400 * SN_MIB);
+    return small_limit(d) && round_limit(d);
 }
 
 static bool card_nearly_taken(const snug_diagnosis *d)
@@ -105,7 +115,9 @@ static uint64_t asked(const snug_diagnosis *d)
 static bool activations_fill(const snug_diagnosis *d)
 {
     uint64_t limit = sn_fv(d, SN_FACT_LIMIT), used = sn_fv(d, SN_FACT_IN_USE), sum;
-    return shape(d) == SN_SHAPE_ACTIVATION && limit && sn_fact_has(d, SN_FACT_IN_USE) &&
+    /* two dimensions could be a weight's too */
+    bool sure = d->facts[SN_FACT_SHAPE].n_dims >= 3;
+    return shape(d) == SN_SHAPE_ACTIVATION && sure && limit && sn_fact_has(d, SN_FACT_IN_USE) &&
            !tiny_limit(d) && !round_tiny_limit(d) && used >= limit / 2 &&
            !sn_add_u64(&sum, used, asked(d)) && sum > limit &&
            sn_fv(d, SN_FACT_BIGGEST_CHUNK) < limit / 100 * 40 &&
@@ -176,6 +188,31 @@ static bool many_models(const snug_diagnosis *d)
     return sn_is_device_oom(d) || sn_is_killed(d);
 }
 
+/* A small weight of a new model found no room, among many pieces of its own size. */
+static bool same_weights(const snug_diagnosis *d)
+{
+    uint64_t bytes = sn_fv(d, SN_FACT_TENSOR_BYTES), chunk = sn_fv(d, SN_FACT_SAME_CHUNK);
+    return bytes && chunk >= bytes && chunk - bytes <= bytes / 8 + 4096 &&
+           sn_fv(d, SN_FACT_SAME_CHUNKS) >= 24 && bytes < sn_fv(d, SN_FACT_LIMIT) / 10;
+}
+
+static bool weights_on_full_card(const snug_diagnosis *d)
+{
+    uint64_t limit = sn_fv(d, SN_FACT_LIMIT);
+    return !same_weights(d) && !tiny_limit(d) && limit && asked(d) &&
+           sn_fv(d, SN_FACT_N_ALLOCS) >= 10000 && asked(d) < limit / 20 &&
+           sn_fv(d, SN_FACT_IN_USE) >= limit / 100 * 70;
+}
+
+/* The first thing that was ever put into the pool did not fit, and no operation asked for it. */
+static bool first_request(const snug_diagnosis *d)
+{
+    uint64_t limit = sn_fv(d, SN_FACT_LIMIT);
+    return limit && sn_fact_has(d, SN_FACT_IN_USE) && sn_fv(d, SN_FACT_IN_USE) <= SN_MIB &&
+           sn_fv(d, SN_FACT_REQUESTED) > limit / 2 && !sn_fact_has(d, SN_FACT_OP) &&
+           shape(d) == SN_SHAPE_NONE && !tiny_limit(d) && !sn_tell_count(d, SN_TELL_XLA_OOM);
+}
+
 static bool oom_after_retracing(const snug_diagnosis *d)
 {
     return sn_is_device_oom(d) || sn_is_killed(d);
@@ -190,12 +227,12 @@ static bool xla_mostly(const snug_diagnosis *d, sn_fact_id part, unsigned percen
 
 static bool xla_parameters(const snug_diagnosis *d)
 {
-    return xla_mostly(d, SN_FACT_XLA_PARAMETERS, 65);
+    return xla_mostly(d, SN_FACT_XLA_PARAMETERS, 65) && sn_fact_has(d, SN_FACT_XLA_TEMP);
 }
 
 static bool xla_constants(const snug_diagnosis *d)
 {
-    return xla_mostly(d, SN_FACT_XLA_CONSTANTS, 50);
+    return xla_mostly(d, SN_FACT_XLA_CONSTANTS, 50) && sn_fact_has(d, SN_FACT_XLA_TEMP);
 }
 
 static bool xla_temp(const snug_diagnosis *d)
@@ -423,10 +460,10 @@ static const sn_rule rows[] = {
      .weight = 0.42,
      .when = no_tensor,
      .evidence = {SN_TELL_TF_BFC_OOM, SN_TELL_TF_CHUNKS},
-     .explanation = "TensorFlow's pool is full[[ ({in_use_bytes} in use]][[ of {limit_bytes}]][[, "
-                    "{requested_bytes} asked for]]; the text names no tensor. A step's activations "
-                    "are the most frequent reason.[[ The largest piece in the list is "
-                    "{biggest_chunk_bytes}]][[ on a card of {gpu_total_bytes}]]."},
+     .explanation = "TensorFlow's pool is full[[: {in_use_bytes} in use of {limit_bytes}]][[; "
+                    "{requested_bytes} asked for]]. The text names no tensor; a step's activations "
+                    "are the most frequent reason.[[ The largest piece in the list has "
+                    "{biggest_chunk_bytes}.]][[ The card has {gpu_total_bytes}.]]"},
     {.id = "tf-one-huge-chunk",
      .cause = SNUG_CAUSE_DATASET,
      .weight = 0.85,
@@ -478,8 +515,10 @@ static const sn_rule rows[] = {
      .any = {SN_TELL_TF_BFC_STATS},
      .when = pool_fragmented,
      .evidence = {SN_TELL_TF_BFC_STATS, SN_TELL_TF_BFC_OOM},
-     .explanation = "{limit_bytes} in the pool, {in_use_bytes} in use: what is free is more than "
-                    "the {requested_bytes} asked for, but no free piece is large enough."},
+     .explanation =
+         "{limit_bytes} in the pool, {in_use_bytes} in use: what is free is more than "
+         "the {requested_bytes} asked for, but no free piece is large enough[[ (the largest has "
+         "{largest_free_chunk_bytes})]]."},
     {.id = "tf-many-models",
      .cause = SNUG_CAUSE_LEAK_GRAPH,
      .weight = 0.72,
@@ -490,6 +529,34 @@ static const sn_rule rows[] = {
      .explanation = "Keras numbers the models of a process, and the name of the failing layer "
                     "([[{node}]]) shows that dozens were made before: their graphs and weights are "
                     "still alive."},
+    {.id = "tf-same-weights",
+     .cause = SNUG_CAUSE_LEAK_GRAPH,
+     .weight = 0.62,
+     .decisive = true,
+     .all = {SN_TELL_TF_OOM_TENSOR, SN_TELL_FRAME_BUILD},
+     .when = same_weights,
+     .evidence = {SN_TELL_FRAME_BUILD, SN_TELL_TF_CHUNKS, SN_TELL_TF_OOM_TENSOR},
+     .explanation = "A weight of a new model, {tensor_shape} ({tensor_bytes}), found no room: "
+                    "{same_chunks} pieces of just that size are alive already, one for each model "
+                    "that was made before."},
+    {.id = "tf-weights-on-full-card",
+     .cause = SNUG_CAUSE_LEAK_GRAPH,
+     .weight = 0.48,
+     .all = {SN_TELL_TF_OOM_TENSOR, SN_TELL_FRAME_BUILD},
+     .when = weights_on_full_card,
+     .evidence = {SN_TELL_FRAME_BUILD, SN_TELL_TF_OOM_TENSOR},
+     .explanation = "A small weight of a new model found no room in a pool that is full after "
+                    "{num_allocs} allocations: what was made before is still alive."},
+    {.id = "tf-first-request",
+     .cause = SNUG_CAUSE_DATASET,
+     .weight = 0.65,
+     .decisive = true,
+     .all = {SN_TELL_TF_BFC_OOM},
+     .when = first_request,
+     .evidence = {SN_TELL_TF_BFC_OOM, SN_TELL_TF_BFC_STATS},
+     .explanation = "The first thing that was put on the device, {requested_bytes} in one piece, "
+                    "did not fit into {limit_bytes}, and no operation had asked for it: an array "
+                    "was copied as a whole."},
     {.id = "tf-retracing",
      .cause = SNUG_CAUSE_LEAK_GRAPH,
      .weight = 0.46,

@@ -107,6 +107,16 @@ typedef struct sn_cause_result {
     const char *explanation;
 } sn_cause_result;
 
+/* What a failing tensor's shape looks like. */
+typedef enum sn_shape_kind {
+    SN_SHAPE_NONE,         /* no shape was given */
+    SN_SHAPE_OTHER,        /* it can be anything */
+    SN_SHAPE_ACTIVATION,   /* its first dimension is a batch */
+    SN_SHAPE_SET,          /* its first dimension is a whole set */
+    SN_SHAPE_KERNEL,       /* a weight */
+    SN_SHAPE_KNOWN_KERNEL, /* the weight of a famous network */
+} sn_shape_kind;
+
 struct snug_diagnosis {
     sn_arena arena;
     bool failed, finished; /* failed: an allocation failed; finish reports it */
@@ -129,6 +139,7 @@ struct snug_diagnosis {
     sn_framework framework;
     const char *framework_name, *device;
     bool maxwell, no_fp16_speed;
+    sn_shape_kind shape_kind;
     /* results */
     bool rule_fired[256];
     sn_cause_result results[SNUG_N_CAUSES];
@@ -186,15 +197,7 @@ const char *sn_filter_next(const sn_filter *filter, const char *text, size_t n,
                            sn_filter_cursor *cursor, size_t *row);
 void sn_filter_free(sn_filter *filter);
 
-/* derive.c: what a failing tensor's shape looks like. */
-typedef enum sn_shape_kind {
-    SN_SHAPE_NONE,         /* no shape was given */
-    SN_SHAPE_OTHER,        /* it can be anything */
-    SN_SHAPE_ACTIVATION,   /* its first dimension is a batch */
-    SN_SHAPE_SET,          /* its first dimension is a whole set */
-    SN_SHAPE_KERNEL,       /* a weight */
-    SN_SHAPE_KNOWN_KERNEL, /* the weight of a famous network */
-} sn_shape_kind;
+/* derive.c: what the failing tensor's shape looks like; valid after sn_derive. */
 sn_shape_kind sn_shape_classify(const snug_diagnosis *d);
 /* Facts that follow from others, at finish. */
 void sn_derive(snug_diagnosis *d);

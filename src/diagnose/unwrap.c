@@ -135,7 +135,7 @@ static wrap_kind find_wrap(const piece *pieces, size_t n, size_t *width)
     }
     if (at_width && at_width * 2 >= soft && is_screen_width(w))
         return WRAP_HARD;
-    return soft && w <= 132 ? WRAP_SOFT : WRAP_NONE;
+    return soft && w <= 100 ? WRAP_SOFT : WRAP_NONE;
 }
 
 static void match_joined(snug_diagnosis *d, const piece *pieces, size_t n)
