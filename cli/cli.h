@@ -30,6 +30,7 @@ typedef struct sn_cli_verb {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *help; /* one line */
+    bool is_engine;   /* trains or runs a network: libgomp and malloc are set up for it first */
 } sn_cli_verb;
 
 int snug_cmd_data(int argc, char **argv);

@@ -14,7 +14,7 @@ typedef struct predict {
     FILE *csv;
     FILE *npy;
     json_t *json;
-    uint64_t n_written;
+    uint64_t n_written, limit;
     int64_t top, n_outputs;
     bool classes;
 } predict;
@@ -112,7 +112,7 @@ static int each_batch(predict *p)
         status = snug_session_feed(p->run.session, &slot, &err);
         status = status ? status : snug_session_predict(p->run.session, &err);
         status = status ? status : snug_session_outputs(p->run.session, outputs, &err);
-        for (int64_t i = 0; i < slot.n && !status; i++, position++) {
+        for (int64_t i = 0; i < slot.n && !status && p->n_written < p->limit; i++, position++) {
             char file[4096];
             const float *row = outputs + i * p->n_outputs;
             uint64_t at = slot.positions ? slot.positions[i] : position;
@@ -125,7 +125,7 @@ static int each_batch(predict *p)
                 fwrite(row, sizeof *row, (size_t)p->n_outputs, p->npy);
             p->n_written++;
         }
-        if (sn_cli_stop_asked())
+        if (sn_cli_stop_asked() || p->n_written >= p->limit)
             break;
     }
     free(outputs);
@@ -210,6 +210,9 @@ static int predict_all(predict *p)
         return rc;
     p->n_outputs = snug_session_output_size(p->run.session);
     p->classes = s->loss.kind != SNUG_LOSS_MSE && p->n_outputs > 1;
+    p->limit = a->limit ? strtoull(a->limit, NULL, 10) : UINT64_MAX;
+    if (p->limit < 1)
+        return sn_cli_usage("predict", "--limit %s is no number of samples", a->limit);
     p->top = a->top ? strtoll(a->top, NULL, 10) : 3;
     if (p->top < 1 || p->top > 16)
         return sn_cli_usage("predict", "--top %s is not in 1..16", a->top);

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
 static const sn_cli_verb verbs[] = {
-    {"train", snug_cmd_train, "train a network on images or arrays within the memory given"},
+    {"train", snug_cmd_train, "train a network on images or arrays within the memory given", true},
     {"plan", snug_cmd_plan,
-     "what training would take, before it starts: memory, time, largest batch"},
-    {"evaluate", snug_cmd_evaluate, "measure a trained run on data"},
-    {"predict", snug_cmd_predict, "name the classes of images with a trained run"},
-    {"summary", snug_cmd_summary, "a model's layers, their parameters and bytes"},
-    {"devices", snug_cmd_devices, "what can be trained on here"},
-    {"diagnose", snug_cmd_diagnose, "why a training died: from a log, a notebook, or a run"},
-    {"data", snug_cmd_data, "what a data set holds: classes, counts, sizes, every bad file; export"},
-    {"ps", snug_cmd_ps, "who holds the memory of the cards and the RAM, and ending such a process"},
-    {"help", snug_cmd_help, "help on a verb, or on a trouble: snug help out-of-memory"},
+     "what training would take, before it starts: memory, time, largest batch", true},
+    {"evaluate", snug_cmd_evaluate, "measure a trained run on data", true},
+    {"predict", snug_cmd_predict, "name the classes of images with a trained run", true},
+    {"summary", snug_cmd_summary, "a model's layers, their parameters and bytes", false},
+    {"devices", snug_cmd_devices, "what can be trained on here", false},
+    {"diagnose", snug_cmd_diagnose, "why a training died: from a log, a notebook, or a run", false},
+    {"data", snug_cmd_data, "what a data set holds: classes, counts, sizes, every bad file; export",
+     false},
+    {"ps", snug_cmd_ps, "who holds the memory of the cards and the RAM, and ending such a process",
+     false},
+    {"help", snug_cmd_help, "help on a verb, or on a trouble: snug help out-of-memory", false},
 };
 
 const sn_cli_verb *sn_cli_verbs(size_t *n)
@@ -64,6 +68,28 @@ static int unknown_verb(const char *name)
     return SN_EXIT_USAGE;
 }
 
+/* libgomp and malloc read their settings when the program is loaded: what the engine needs of them
+ * is set once and the command starts anew. Short spins keep the compute threads from fighting the
+ * data threads for the processors; few arenas and no heap kept back hold resident memory to the
+ * plan. What the user has set stays. */
+static void settle_environment(char **argv)
+{
+    static const struct {
+        const char *name, *value;
+    } settings[] = {{"GOMP_SPINCOUNT", "20000"},
+                    {"OMP_PROC_BIND", "false"},
+                    {"OMP_DYNAMIC", "false"},
+                    {"MALLOC_ARENA_MAX", "2"},
+                    {"MALLOC_MMAP_THRESHOLD_", "131072"},
+                    {"MALLOC_TRIM_THRESHOLD_", "131072"}};
+    if (getenv("SNUG_SETTLED"))
+        return;
+    setenv("SNUG_SETTLED", "1", 1);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        setenv(settings[i].name, settings[i].value, 0);
+    execv("/proc/self/exe", argv); /* where this fails the command goes on as it is */
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -78,7 +104,10 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
         return snug_cmd_help(argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        if (!strcmp(argv[1], verbs[i].name))
+        if (!strcmp(argv[1], verbs[i].name)) {
+            if (verbs[i].is_engine)
+                settle_environment(argv);
             return verbs[i].run(argc - 1, argv + 1);
+        }
     return unknown_verb(argv[1]);
 }

@@ -108,6 +108,7 @@ static const option_row rows[] = {
      "place the buffers of a CSV id,lower,upper,size instead of a model's"},
     {"capacity", 0, "BYTES", AT(capacity), P, "with --place: fail above this peak"},
     {"top", 0, "K", AT(top), R, "classes shown for each image; default 3"},
+    {"limit", 0, "N", AT(limit), R, "stop after N samples"},
     {"output", 0, "FILE.npy", AT(output), R, "write the raw outputs"},
     {"json", 0, NULL, AT(json), T | P | E | R | S, "one JSON object on stdout and nothing else"},
     {"quiet", 0, NULL, AT(quiet), T | P | E | R | S, "no progress, no remarks"},

@@ -35,7 +35,8 @@ typedef struct sn_cli_args {
     const char *weights, *memory, *device, *card, *validation_split, *validation, *augment, *scale;
     const char *resize, *fit, *bad_files, *seed, *threads, *data_threads, *early_stop;
     const char *checkpoint_every, *resume, *out, *labels, *label_column, *class_names, *csv;
-    const char *epochs, *max_steps, *top, *output, *color, *place, *capacity, *channels, *classes;
+    const char *epochs, *max_steps, *top, *output, *color, *place, *capacity, *channels, *classes,
+        *limit;
     bool has_resume, exif, fast_decode, no_shuffle, profile, dry_run, program, why, json, quiet;
     bool verbose, no_calibration, keep_activations;
 } sn_cli_args;
