@@ -47,6 +47,8 @@ struct snug_plan {
 };
 
 sn_graph_options sn_plan_graph_options(const snug_plan *plan, sn_graph_mode mode);
+/* count.c: info, from programs that are made. */
+snug_status sn_plan_count(snug_plan *plan, snug_error *err);
 /* choices.c: what the planner did, and what each of it saves. */
 snug_status sn_plan_find_choices(snug_plan *plan, snug_error *err);
 

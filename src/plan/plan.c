@@ -19,15 +19,10 @@
 
 enum {
     AUTO_BATCH = 32,
-    SEARCH_ROUNDS = 100,         /* of the local search, each placing every buffer again */
-    SEARCH_LEAST = 200 * 1000,   /* placed buffers, when there are few */
-    SEARCH_TOLERANCE = 500,      /* no search when the peak is within a 500th of the bound */
-    PRIMITIVE_BYTES = 32 * 1024, /* resident, for each kernel that a library makes */
-    INSTRUCTION_BYTES = 1024,    /* a session's own bookkeeping for an instruction */
+    SEARCH_ROUNDS = 100,       /* of the local search, each placing every buffer again */
+    SEARCH_LEAST = 200 * 1000, /* placed buffers, when there are few */
+    SEARCH_TOLERANCE = 500,    /* no search when the peak is within a 500th of the bound */
 };
-/* What a session and its libraries hold whatever the model: code that is touched at its first call,
- * stacks, teams of threads. */
-#define SESSION_BYTES (8 * SN_MIB)
 #define LARGEST_BATCH ((int64_t)1 << 20)
 
 static snug_status no_memory(snug_error *err)
@@ -300,144 +295,6 @@ static snug_status plan_programs(snug_plan *plan, snug_error *err)
     return s ? s : make_programs(plan, err);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-static int first_mode(const snug_plan *plan)
-{
-    for (int m = 0; m < N_MODES; m++)
-        if (plan->programs[m])
-            return m;
-    return 0;
-}
-
-/* What is live at the moment of the largest sum in the program that reaches highest; holes and the
- * layouts' padding make up the rest. */
-static snug_status count_kinds(snug_plan *plan, snug_error *err)
-{
-    uint64_t *sums = NULL, most = 0, counted = 0;
-    const sn_lifetimes *lives = NULL;
-    size_t when = 0;
-    for (int m = 0; m < N_MODES; m++) {
-        const sn_lifetimes *l = plan->lives[m];
-        if (!l)
-            continue;
-        sums = sn_alloc_array(SN_TAG_PLAN, l->n_instrs + 1, sizeof *sums);
-        if (!sums)
-            return no_memory(err);
-        for (size_t i = 0; i < l->n; i++) {
-            sums[l->lives[i].first] += l->lives[i].bytes;
-            sums[l->lives[i].last + 1] -= l->lives[i].bytes; /* wraps, and wraps back */
-        }
-        uint64_t live = 0;
-        for (size_t i = 0; i < l->n_instrs; i++) {
-            live += sums[i];
-            if (live > most) {
-                most = live;
-                when = i;
-                lives = l;
-            }
-        }
-        sn_free(sums);
-    }
-    for (size_t i = 0; lives && i < lives->n; i++) {
-        const sn_life *life = &lives->lives[i];
-        if (life->first <= when && when <= life->last) {
-            plan->info.kind_bytes[life->kind] += life->plain_bytes;
-            counted += life->plain_bytes;
-        }
-    }
-    plan->info.kind_bytes[SN_BYTES_PADDING] =
-        plan->info.arena_peak_bytes - SN_MIN(counted, plan->info.arena_peak_bytes);
-    return SNUG_OK;
-}
-
-static bool from_library(sn_op_id op)
-{
-    return op == SN_OP_CONV2D || op == SN_OP_CONV2D_DX || op == SN_OP_CONV2D_DW ||
-           op == SN_OP_DENSE || op == SN_OP_DENSE_DX || op == SN_OP_DENSE_DW;
-}
-
-/* Outside the arena, on a device whose memory is the process' own. */
-static void count_host(snug_plan *plan)
-{
-    snug_plan_info *info = &plan->info;
-    if (!plan->device_info.is_host)
-        return;
-    uint64_t runtime = plan->options.runtime_bytes, inside = 0;
-    uint64_t host = plan->options.pipeline_bytes;
-    for (int m = 0; m < N_MODES; m++) {
-        const sn_program *p = plan->programs[m];
-        for (size_t i = 0; p && i < p->n_instrs; i++) {
-            const sn_node *node = &plan->graphs[m]->nodes.at[p->instrs[i].node];
-            inside = SN_MAX(inside, node->runtime_bytes);
-            if (from_library(node->op)) /* twice: the last, short batch has its own */
-                runtime += 2 * PRIMITIVE_BYTES;
-            host += INSTRUCTION_BYTES;
-        }
-    }
-    runtime += inside + SESSION_BYTES;
-    info->runtime_bytes = sn_align_up(runtime, SN_MIB);
-    info->host_bytes = sn_align_up(host, 64 * SN_KIB);
-}
-
-static snug_status keep_all(snug_plan *plan, snug_error *err)
-{
-    if (plan->options.purpose != SNUG_PLAN_TRAIN || plan->quick)
-        return SNUG_OK;
-    sn_graph *graph;
-    sn_graph_options o = sn_plan_graph_options(plan, SN_GRAPH_TRAIN);
-    o.no_passes = true;
-    snug_status s = sn_graph_from_model(&graph, plan->model, &o, err);
-    if (s)
-        return s;
-    s = sn_plan_keep_all(graph, &plan->info.keep_all_peak_bytes, err);
-    plan->info.keep_all_peak_bytes += plan->info.runtime_bytes + plan->info.host_bytes;
-    sn_graph_free(graph);
-    return s;
-}
-
-static void count_time(snug_plan *plan)
-{
-    snug_plan_info *info = &plan->info;
-    sn_device_info device;
-    plan->device->backend->info(plan->device, &device);
-    info->step_seconds =
-        sn_program_seconds(plan->programs[first_mode(plan)], &device, &info->flops);
-    if (plan->options.n_samples) {
-        uint64_t batch = (uint64_t)info->batch;
-        uint64_t n_steps = (plan->options.n_samples + batch - 1) / batch;
-        info->epoch_seconds = info->step_seconds * (double)n_steps;
-    }
-}
-
-static snug_status count(snug_plan *plan, snug_error *err)
-{
-    snug_plan_info *info = &plan->info;
-    info->batch = plan->options.batch;
-    info->n_slabs = plan->n_slabs;
-    uint64_t lower = 0;
-    for (size_t i = 0; i < plan->n_slabs; i++)
-        info->arena_peak_bytes += plan->slab_bytes[i];
-    for (int m = 0; m < N_MODES; m++)
-        lower = SN_MAX(lower, plan->lower_bound[m]);
-    /* the bound counts in whole multiples of the alignment, the peak to the byte */
-    info->arena_lower_bound_bytes = SN_MIN(lower, info->arena_peak_bytes);
-    info->n_tensors = plan->programs[first_mode(plan)]->n_buffers;
-    info->n_instructions = plan->programs[first_mode(plan)]->n_instrs;
-    info->parameters = snug_model_parameters(plan->model);
-    info->trainable = snug_model_trainable_parameters(plan->model);
-    count_host(plan);
-    info->peak_bytes = info->arena_peak_bytes + info->runtime_bytes + info->host_bytes;
-    count_time(plan);
-    snug_status s = count_kinds(plan, err);
-    if (!s)
-        s = keep_all(plan, err);
-    info->budget_bytes = plan->budget;
-    info->budget_is_free_memory = !plan->options.memory_bytes;
-    info->fits = info->peak_bytes <= plan->budget && !plan->oversize;
-    return s;
-}
-
 /* ---- making one ------------------------------------------------------------------------------ */
 
 static snug_status check_options(const snug_plan_options *o, snug_error *err)
@@ -543,7 +400,7 @@ snug_status sn_plan_try(snug_plan **out, const snug_model *model, const snug_pla
     snug_plan *plan = *out;
     s = plan_programs(plan, err);
     if (!s)
-        s = count(plan, err);
+        s = sn_plan_count(plan, err);
     if (!s && !quick)
         s = sn_plan_find_choices(plan, err);
     if (s) {
