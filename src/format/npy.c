@@ -57,7 +57,8 @@ static snug_status parse_descr(sn_npy *out, const char *header, snug_error *err)
             return SNUG_OK;
         }
     return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "numbers of type '%.8s' are not read: save as uint8 or float32", at);
+                   "numbers of type '%.*s' are not read: save as uint8 or float32",
+                   (int)SN_MIN(n, 8), at);
 }
 
 static snug_status parse_shape(sn_npy *out, const char *header, snug_error *err)
