@@ -9,17 +9,17 @@
 
 #include <string.h>
 
-enum { WINDOW = SN_ANCHOR_MIN, BLOCK = 3, HASH_BITS = 15 };
+enum { WINDOW = SN_ANCHOR_MIN, BLOCK = 3, HASH_BITS = 13 };
 
 typedef struct filter_entry {
-    const char *anchor;
-    uint32_t len, next; /* next: entry + 1 of the same hash, 0 the last */
-    size_t row;
+    char anchor[SN_ANCHOR_MAX + 1]; /* folded */
+    uint32_t len, next;             /* next: entry + 1 of the same hash, 0 the last */
+    const sn_pattern *pattern;
 } filter_entry;
 
 struct sn_filter {
     uint8_t shift[1 << HASH_BITS];
-    uint32_t head[1 << HASH_BITS];
+    uint16_t head[1 << HASH_BITS];
     size_t n;
     filter_entry entries[];
 };
@@ -53,18 +53,20 @@ sn_filter *sn_filter_new(bool context)
         if (sn_pattern_at(i)->context && !context)
             continue;
         filter_entry *entry = &f->entries[f->n++];
-        entry->row = i;
-        entry->anchor = sn_pattern_at(i)->anchor;
-        entry->len = (uint32_t)strlen(entry->anchor);
+        entry->pattern = sn_pattern_at(i);
+        const char *anchor = sn_pattern_at(i)->anchor; /* a test knows that it fits */
+        entry->len = (uint32_t)SN_MIN(strlen(anchor), sizeof entry->anchor - 1);
+        for (size_t k = 0; k < entry->len; k++)
+            entry->anchor[k] = fold(anchor[k]);
         char window[WINDOW + 1] = {0}; /* one byte before, for block_hash */
         for (size_t k = 0; k < WINDOW && k < entry->len; k++)
-            window[k + 1] = fold(entry->anchor[k]);
+            window[k + 1] = entry->anchor[k];
         for (size_t end = BLOCK; end <= WINDOW; end++) {
             uint32_t h = block_hash(window + end);
             f->shift[h] = (uint8_t)SN_MIN((size_t)f->shift[h], WINDOW - end);
             if (end == WINDOW) {
                 entry->next = f->head[h];
-                f->head[h] = (uint32_t)f->n;
+                f->head[h] = (uint16_t)f->n;
             }
         }
     }
@@ -72,7 +74,7 @@ sn_filter *sn_filter_new(bool context)
 }
 
 const char *sn_filter_next(const sn_filter *f, const char *text, size_t n, sn_filter_cursor *cursor,
-                           size_t *row)
+                           const sn_pattern **pattern)
 {
     size_t pos = SN_MAX(cursor->pos, (size_t)WINDOW - 1);
     uint32_t entry = cursor->entry;
@@ -93,12 +95,12 @@ const char *sn_filter_next(const sn_filter *f, const char *text, size_t n, sn_fi
             if (e->len > n - (size_t)(start - text))
                 continue;
             size_t k = 0;
-            while (k < e->len && fold(start[k]) == fold(e->anchor[k]))
+            while (k < e->len && fold(start[k]) == e->anchor[k])
                 k++;
             if (k == e->len) {
                 cursor->pos = entry ? pos : pos + 1;
                 cursor->entry = entry;
-                *row = e->row;
+                *pattern = e->pattern;
                 return start;
             }
         }

@@ -94,10 +94,10 @@ static bool is_other_talk(const char *text)
 /* "start Current memory usage: 762.70 MB": a point of a series named by the words before it. */
 static void read_memory(snug_diagnosis *d, const sn_line *line, const char *at)
 {
-    if (is_other_talk(line->text))
-        return;
-    const char *p = at + strcspn(at, "0123456789");
-    if (!*p || p - at > 44)
+    const char *p = at;
+    while (*p && (*p < '0' || *p > '9') && p - at <= 44)
+        p++;
+    if (*p < '0' || *p > '9')
         return;
     const char *digits = p;
     uint64_t bytes;
@@ -132,6 +132,8 @@ static void read_memory(snug_diagnosis *d, const sn_line *line, const char *at)
             n--;
     }
     key[n] = '\0';
+    if (!sn_series_find(d, key) && is_other_talk(line->text))
+        return;
     sn_series_add(d, key, bytes, line->number);
 }
 

@@ -86,13 +86,39 @@ static size_t utf8_len(const unsigned char *p, const unsigned char *end)
     return n;
 }
 
+/* Are eight bytes all printable ASCII that begins no escape sequence? (The zero-byte test of H. S.
+ * Warren, "Hacker's Delight", section 6-1: exact enough, a false alarm only costs time.) */
+static inline bool all_plain(uint64_t v)
+{
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    uint64_t bracket = v ^ (ones * '['), back = v ^ (ones * '\\'), del = v ^ (ones * 0x7f);
+    uint64_t bad = v | (v - ones * 0x20) | ((bracket - ones) & ~bracket) | ((back - ones) & ~back) |
+                   ((del - ones) & ~del);
+    return !(bad & high);
+}
+
 size_t sn_line_clean(char *out, const char *raw, size_t n)
 {
     const char *p = raw, *end = raw + n;
     size_t len = 0;
-    while (p < end && len < SN_LINE_MAX - 5) {
+    while (p < end && len < SN_LINE_MAX - 8) {
+        uint64_t eight;
+        while (end - p >= 8 && len < SN_LINE_MAX - 16) {
+            memcpy(&eight, p, sizeof eight);
+            if (!all_plain(eight))
+                break;
+            memcpy(out + len, &eight, sizeof eight);
+            p += 8;
+            len += 8;
+        }
+        if (p == end)
+            break;
         unsigned char c = (unsigned char)*p;
-        if (c == '\x1b' || c == '[' || c == '\\') {
+        if (c >= 0x20 && c < 0x7f && c != '[' && c != '\\') { /* nearly all of a text */
+            out[len++] = *p++;
+            continue;
+        }
+        if (c == '\x1b' || c == '\\' || (c == '[' && end - p > 1 && p[1] <= ';')) {
             const char *after = skip_escape(p, end);
             if (after > p) {
                 p = after;
@@ -136,16 +162,16 @@ size_t sn_line_clean(char *out, const char *raw, size_t n)
 void sn_line_match(snug_diagnosis *d, const sn_line *line)
 {
     sn_filter_cursor cursor = {0, 0};
-    size_t row, seen[MAX_SEEN], n_seen = 0;
+    const sn_pattern *pattern, *seen[MAX_SEEN];
+    size_t n_seen = 0;
     const char *at;
-    while ((at = sn_filter_next(d->filter, line->text, line->n, &cursor, &row))) {
+    while ((at = sn_filter_next(d->filter, line->text, line->n, &cursor, &pattern))) {
         size_t i = 0;
-        while (i < n_seen && seen[i] != row)
+        while (i < n_seen && seen[i] != pattern)
             i++;
         if (i < n_seen || n_seen == MAX_SEEN)
             continue;
-        seen[n_seen++] = row;
-        const sn_pattern *pattern = sn_pattern_at(row);
+        seen[n_seen++] = pattern;
         if (pattern->also && !strstr(line->text, pattern->also))
             continue;
         if (pattern->framework)
@@ -182,9 +208,14 @@ static bool is_break(char c)
 static void match_lines(snug_diagnosis *d, const char *from, const char *to, uint64_t *line)
 {
     while (from < to) {
-        const char *end = from;
-        while (end < to && !is_break(*end) && end - from < PIECE)
-            end++;
+        size_t span = SN_MIN((size_t)(to - from), (size_t)PIECE);
+        const char *end = memchr(from, '\n', span), *other;
+        span = end ? (size_t)(end - from) : span;
+        if ((other = memchr(from, '\r', span)))
+            span = (size_t)(other - from);
+        if ((other = memchr(from, '\b', span)))
+            span = (size_t)(other - from);
+        end = from + span;
         if (end > from) {
             size_t n = sn_line_clean(d->reader.scratch, from, (size_t)(end - from));
             sn_line it = {d->reader.scratch, n, *line};
@@ -205,9 +236,9 @@ static void read_block(snug_diagnosis *d, size_t n)
     const char *text = r->data, *end = text + n, *done = text;
     sn_filter_cursor cursor = {0, 0};
     uint64_t line = r->line;
-    size_t row;
+    const sn_pattern *pattern;
     for (;;) {
-        const char *at = sn_filter_next(d->main_filter, text, n, &cursor, &row);
+        const char *at = sn_filter_next(d->main_filter, text, n, &cursor, &pattern);
         if (!at)
             break;
         if (at < done)

@@ -245,15 +245,21 @@ void sn_gpu_holder_add(snug_diagnosis *d, int gpu, uint64_t pid, const char *nam
         d->failed = true;
 }
 
+sn_series *sn_series_find(snug_diagnosis *d, const char *key)
+{
+    for (size_t i = 0; i < d->n_series; i++)
+        if (!strncmp(d->series[i].key, key, sizeof d->series[i].key - 1))
+            return &d->series[i];
+    return NULL;
+}
+
 void sn_series_add(snug_diagnosis *d, const char *key, uint64_t bytes, uint64_t line)
 {
-    size_t i = 0;
-    while (i < d->n_series && strncmp(d->series[i].key, key, sizeof d->series[i].key - 1))
-        i++;
-    if (i == SN_DIAGNOSE_SERIES)
-        return;
-    sn_series *s = &d->series[i];
-    if (i == d->n_series) {
+    sn_series *s = sn_series_find(d, key);
+    if (!s) {
+        if (d->n_series == SN_DIAGNOSE_SERIES)
+            return;
+        s = &d->series[d->n_series];
         *s = (sn_series){.first = bytes, .first_line = line, .stride = 1};
         copy_cut(s->key, sizeof s->key, key, strlen(key));
         d->n_series++;

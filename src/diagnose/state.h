@@ -25,7 +25,7 @@ typedef void (*sn_parse_fn)(snug_diagnosis *d, const sn_line *line, const char *
 
 /* A row of the pattern tables. */
 typedef struct sn_pattern {
-    const char *anchor; /* at least SN_ANCHOR_MIN bytes; found without regard to case */
+    const char *anchor; /* SN_ANCHOR_MIN to _MAX bytes; found without regard to case */
     const char *also;   /* must stand in the line too (case kept); NULL: nothing more */
     sn_tell_id tell;    /* raised when both are there and parse is NULL */
     sn_framework framework;
@@ -33,7 +33,7 @@ typedef struct sn_pattern {
     bool context;      /* tells nothing alone: in a large text looked for near other lines only */
 } sn_pattern;
 
-enum { SN_ANCHOR_MIN = 6, SN_LINE_MAX = 8192 };
+enum { SN_ANCHOR_MIN = 6, SN_ANCHOR_MAX = 63, SN_LINE_MAX = 8192 };
 
 /* The pattern tables, concatenated: row i of all of them, NULL beyond the last. */
 const sn_pattern *sn_pattern_at(size_t i);
@@ -155,6 +155,8 @@ const char *sn_diagnosis_copy(snug_diagnosis *d, const char *text, size_t n);
 bool sn_tells_near(const snug_diagnosis *d, sn_tell_id a, sn_tell_id b, uint64_t lines);
 /* Was tell a last seen after tell b was last seen (or b never)? False if a was not seen. */
 bool sn_tell_after(const snug_diagnosis *d, sn_tell_id a, sn_tell_id b);
+/* The series of a key (its first 63 bytes); NULL if there is none yet. */
+sn_series *sn_series_find(snug_diagnosis *d, const char *key);
 /* The name in JSON and the kind of a fact. */
 const char *sn_fact_name(size_t fact);
 snug_number_kind sn_fact_kind(size_t fact);
@@ -187,14 +189,14 @@ void sn_unwrap_match(snug_diagnosis *d, const char *text, size_t n);
 /* filter.c: finds pattern anchors (Wu and Manber, "A fast algorithm for multi-pattern searching",
  * TR 94-17, blocks of three bytes). */
 sn_filter *sn_filter_new(bool context); /* with the context rows or without */
-/* The next anchor at or after text + from: its row in *row, its place returned; NULL if none.
+/* The next anchor: its row in *pattern, its place returned; NULL if none.
  * *cursor carries the state between calls of one text: start with {0}. */
 typedef struct sn_filter_cursor {
     size_t pos;
     uint32_t entry;
 } sn_filter_cursor;
 const char *sn_filter_next(const sn_filter *filter, const char *text, size_t n,
-                           sn_filter_cursor *cursor, size_t *row);
+                           sn_filter_cursor *cursor, const sn_pattern **pattern);
 void sn_filter_free(sn_filter *filter);
 
 /* derive.c: what the failing tensor's shape looks like; valid after sn_derive. */
