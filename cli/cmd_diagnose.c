@@ -52,22 +52,31 @@ static const char help_text[] =
 
 /* ---- the screen ---- */
 
+/* A line of evidence on one line of the screen: the file's own name, the line, what fits of it. */
+static void print_place(FILE *out, const char *head, const snug_evidence *e)
+{
+    char line[WIDTH * 4];
+    const char *slash = strrchr(e->source, '/');
+    int n = snprintf(line, sizeof line, "%s%.60s", head, slash && slash[1] ? slash + 1 : e->source);
+    if (e->line)
+        n += snprintf(line + n, sizeof line - (size_t)n, ":%llu", (unsigned long long)e->line);
+    n += snprintf(line + n, sizeof line - (size_t)n, "  ");
+    int room = WIDTH - n;
+    bool cut = (int)strlen(e->text) > room;
+    int take = cut ? room - 4 : room;
+    while (cut && take > 0 && ((unsigned char)e->text[take] & 0xC0) == 0x80)
+        take--; /* not inside a character */
+    snprintf(line + n, sizeof line - (size_t)n, "%.*s%s", take, e->text, cut ? " ..." : "");
+    sn_cli_print_safe(out, line);
+    fputc('\n', out);
+}
+
 static void print_evidence(FILE *out, const snug_cause *c, size_t most)
 {
-    for (size_t i = 0; i < c->n_evidence && i < most; i++) {
-        const snug_evidence *e = &c->evidence[i];
-        fputs(i ? "        " : "seen    ", out);
-        if (e->line)
-            fprintf(out, "%s:%llu  ", e->source, (unsigned long long)e->line);
-        else
-            fprintf(out, "%s  ", e->source);
-        char cut[160];
-        snprintf(cut, sizeof cut, "%.*s%s", 140, e->text, strlen(e->text) > 140 ? " ..." : "");
-        sn_cli_print_safe(out, cut);
-        fputc('\n', out);
-    }
+    for (size_t i = 0; i < c->n_evidence && i < most; i++)
+        print_place(out, i ? "        " : "seen    ", &c->evidence[i]);
     if (c->n_evidence > most)
-        fprintf(out, "        and %zu more lines\n", c->n_evidence - most);
+        fprintf(out, "        and %zu more\n", c->n_evidence - most);
 }
 
 static void print_fixes(FILE *out, const snug_cause *c, size_t most)
@@ -128,8 +137,7 @@ static void print_diagnosis(FILE *out, const snug_diagnosis *d, bool quiet)
                  c->explanation[0] ? c->explanation : snug_cause_words(c->id));
         sn_cli_wrap(out, i == 1 ? "or      " : "        ", text, WIDTH);
         if (c->n_evidence && c->evidence[0].line)
-            fprintf(out, "        %s:%llu  %.100s\n", c->evidence[0].source,
-                    (unsigned long long)c->evidence[0].line, c->evidence[0].text);
+            print_place(out, "        ", &c->evidence[0]);
     }
     print_next(out, best);
 }
@@ -265,10 +273,7 @@ static void print_source(const arguments *a, const snug_cause *best)
                 const snug_cause *c = snug_diagnosis_cause(d, k);
                 if (c->id != best->id || !c->n_evidence)
                     continue;
-                char head[300];
-                snprintf(head, sizeof head, "%s:%llu  ", c->evidence[0].source,
-                         (unsigned long long)c->evidence[0].line);
-                fprintf(stderr, "code    %s%.140s\n", head, c->evidence[0].text);
+                print_place(stderr, "code    ", &c->evidence[0]);
                 sn_cli_wrap(stderr, "        ", c->explanation, WIDTH);
             }
         snug_diagnosis_free(d);

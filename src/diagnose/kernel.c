@@ -75,9 +75,10 @@ static bool parse_kill(snug_kill *kill, const char *line, double uptime)
     const char *name = strchr(p, '(');
     if (!isdigit((unsigned char)*p) || !name)
         return false;
-    const char *end = strstr(name, ") ");
-    if (!end)
-        end = strstr(name, "),");
+    static const char *const ends[] = {") total-vm", "), ", ") "}; /* a name may hold brackets */
+    const char *end = NULL;
+    for (size_t i = 0; i < SN_LEN(ends) && !end; i++)
+        end = strstr(name, ends[i]);
     if (!end)
         end = name + strlen(name);
     char raw[64];

@@ -174,6 +174,8 @@ bool sn_proc_memory(sn_proc *p, const char *root)
     if (!sn_proc_field(text, "RssShmem", &p->shared_bytes))
         p->shared_bytes = 0;
     sn_proc_field(text, "VmHWM", &p->peak_bytes);
+    sn_proc_field(text, "VmSize", &p->virtual_bytes);
+    sn_proc_field(text, "VmPeak", &p->virtual_peak_bytes);
     return true;
 }
 

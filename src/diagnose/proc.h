@@ -29,6 +29,7 @@ typedef struct sn_proc {
     uint64_t resident_bytes, anonymous_bytes, shared_bytes; /* VmRSS, RssAnon, RssShmem */
     uint64_t pss_bytes;                                     /* 0: not read */
     uint64_t peak_bytes;                                    /* VmHWM */
+    uint64_t virtual_bytes, virtual_peak_bytes;             /* VmSize, VmPeak */
 } sn_proc;
 
 typedef struct sn_proc_tree {

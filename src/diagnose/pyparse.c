@@ -23,6 +23,7 @@ typedef struct parser {
     bool wrong;  /* this statement is not understood */
 } parser;
 
+static sn_py_node *binary(parser *x, int least);
 static sn_py_node *expression(parser *x);
 static sn_py_node *expression_list(parser *x);
 static sn_py_stmt *block(parser *x);
@@ -104,9 +105,9 @@ static sn_py_node *comprehension(parser *x, sn_py_node *element, const sn_py_tok
         clause->a = target->list && !target->list->next ? target->list : target;
         if (!take_word(x, "in"))
             x->wrong = true;
-        clause->b = expression(x);
+        clause->b = binary(x, 1); /* an "if" after it is the clause's own */
         while (!x->wrong && take_word(x, "if"))
-            expression(x);
+            binary(x, 1);
         *tail = clause;
         tail = &clause->next;
     }
@@ -122,7 +123,8 @@ static sn_py_node *bracketed(parser *x)
     sn_py_node *made = node(x, kind, open), **tail = &made->list;
     bool comma = false;
     while (!x->wrong && !op(x, close) && !line_ends(x)) {
-        sn_py_node *item = take_op(x, "**") ? expression(x) : expression(x);
+        take_op(x, "**");
+        sn_py_node *item = expression(x);
         *tail = item;
         tail = &item->next;
         if (kind == SN_PY_DICT && take_op(x, ":")) {

@@ -18,14 +18,14 @@ typedef struct fit_sums {
     double n, t, y, tt, ty, yy;
 } fit_sums;
 
-static void add_point(fit_sums *f, double t, double y, double sign)
+static void add_point(fit_sums *f, double t, double y)
 {
-    f->n += sign;
-    f->t += sign * t;
-    f->y += sign * y;
-    f->tt += sign * t * t;
-    f->ty += sign * t * y;
-    f->yy += sign * y * y;
+    f->n += 1;
+    f->t += t;
+    f->y += y;
+    f->tt += t * t;
+    f->ty += t * y;
+    f->yy += y * y;
 }
 
 static double slope_of(const fit_sums *f, double *r2)
@@ -40,31 +40,43 @@ static double slope_of(const fit_sums *f, double *r2)
     return ty / tt;
 }
 
+/* The line through the samples from `from` on; false if it is none or does not rise enough. */
+static bool straight(const snug_watch *w, size_t from, sn_fit *fit)
+{
+    const sn_sample *s = w->samples.at;
+    size_t n = w->samples.n;
+    fit_sums f = {0};
+    for (size_t i = from; i < n; i++)
+        add_point(&f, s[i].seconds - s[from].seconds, (double)s[i].tree_bytes / 1e6);
+    double r2, slope = slope_of(&f, &r2) * 1e6;
+    double seconds = s[n - 1].seconds - s[from].seconds, growth = slope * seconds;
+    *fit = (sn_fit){.slope = slope,
+                    .since = s[from].seconds,
+                    .r2 = r2,
+                    .growth = growth,
+                    .seconds = seconds,
+                    .steps = s[n - 1].steps - s[from].steps};
+    return r2 >= 0.9 && slope > 0 && growth >= (double)MIN_GROWTH &&
+           growth >= 0.15 * (double)w->peak_bytes;
+}
+
 bool sn_watch_fit(const snug_watch *w, sn_fit *fit)
 {
-    size_t n = w->samples.n;
+    size_t n = w->samples.n, begin = 0;
     const sn_sample *s = w->samples.at;
+    uint64_t steps = n ? s[n - 1].steps : 0;
     if (n < 8)
         return false;
-    /* Least squares over [from, n) for from = 0, n/16, ... n/2: the first straight one wins. */
-    for (size_t k = 0; k <= 8; k++) {
-        size_t from = n * k / 16;
-        fit_sums f = {0};
-        for (size_t i = from; i < n; i++)
-            add_point(&f, s[i].seconds - s[from].seconds, (double)s[i].tree_bytes / 1e6, 1);
-        double r2, slope = slope_of(&f, &r2) * 1e6;
-        double seconds = s[n - 1].seconds - s[from].seconds, growth = slope * seconds;
-        if (r2 < 0.9 || slope <= 0 || growth < (double)MIN_GROWTH ||
-            growth < 0.15 * (double)w->peak_bytes)
-            continue;
-        *fit = (sn_fit){.slope = slope,
-                        .since = s[from].seconds,
-                        .r2 = r2,
-                        .growth = growth,
-                        .seconds = seconds,
-                        .steps = s[n - 1].steps - s[from].steps};
-        return true;
-    }
+    /* What comes before the first steps is loading of libraries and data, not a leak. */
+    while (steps >= 5 && begin < n && s[begin].steps < SN_MAX(steps / 20, (uint64_t)1))
+        begin++;
+    if (n - begin < 6)
+        return false;
+    /* Least squares from begin, from a sixteenth later, ... up to the middle: the first straight
+     * one wins. */
+    for (size_t k = 0; k <= 8; k++)
+        if (straight(w, begin + (n - begin) * k / 16, fit))
+            return true;
     return false;
 }
 
@@ -362,7 +374,7 @@ static void judge(snug_watch *w, snug_diagnosis *d)
     } else if (failed && w->says_no_memory && peak * 2 >= limit) {
         snprintf(how, sizeof how, "It was refused memory at %s of %s", a, b);
         blame(w, d, how, 0.7);
-    } else if (sn_watch_fit(w, &fit) && fit.r2 >= 0.95 && fit.seconds >= 2 &&
+    } else if (sn_watch_fit(w, &fit) && fit.r2 >= 0.95 && (fit.steps >= 5 || fit.seconds >= 10) &&
                (fit.growth >= 256.0 * (double)SN_MIB || fit.growth * 2 >= (double)w->peak_bytes) &&
                (fit.steps >= 5 || fit.slope < 64.0 * (double)SN_MIB)) {
         growth_words(grows, sizeof grows, &fit);

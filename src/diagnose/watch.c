@@ -2,9 +2,9 @@
  *
  * watch.c - samples of a running tree of processes.
  *
- * 1. The time to the next sample is at least COST_SHARE times what samples cost on average, so that
- * watching stays under 1 % of a core. 2. At most SN_WATCH_SAMPLES samples are kept: when they are
- * full every second one goes and from then on only every second (fourth, ...) is kept.
+ * 1. Samples may cost CREDIT seconds at once, for short runs, and SHARE of the time since then:
+ * under 1 % of a core. 2. At most SN_WATCH_SAMPLES samples are kept: when they are full every
+ * second one goes and from then on only every second (fourth, ...) is kept.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -17,8 +17,8 @@
 
 #include "diagnose/watch.h"
 
-#define COST_SHARE 150.0
-#define SHORTEST 0.02
+#define CREDIT 0.04
+#define SHARE 0.006
 #define LONGEST 2.0
 #define PSS_EVERY 3.0
 
@@ -154,13 +154,9 @@ static void measure_tree(snug_watch *w, sn_sample *s, bool pss)
         s->n_processes++;
         if (p->pid == w->pid)
             s->main_bytes = p->resident_bytes;
-        if (sn_proc_read(text, sizeof text, w->root, "/proc/%d/status", p->pid) > 0 &&
-            sn_proc_field(text, "VmSize", &v)) {
-            if (p->pid == w->pid || w->tree.n == 1)
-                s->virtual_bytes = v;
-            if (sn_proc_field(text, "VmPeak", &v))
-                w->vm_peak = SN_MAX(w->vm_peak, v);
-        }
+        if (p->pid == w->pid || w->tree.n == 1)
+            s->virtual_bytes = p->virtual_bytes;
+        w->vm_peak = SN_MAX(w->vm_peak, p->virtual_peak_bytes);
         if (sn_proc_read(text, sizeof text, w->root, "/proc/%d/io", p->pid) > 0 &&
             sn_proc_field(text, "rchar", &v))
             s->read_bytes += v;
@@ -239,7 +235,8 @@ static void look_again(snug_watch *w)
 {
     sn_cgroup group;
     sn_cgroup_of(&group, w->root, w->pid);
-    if (!group.path[0] || sn_str_eq(group.path, w->group.path))
+    /* A process that is ending is in the root group: no move to a group above. */
+    if (!group.path[0] || sn_str_starts(w->group.path, group.path))
         return;
     w->group = group;
     w->limit_bytes = 0;
@@ -266,16 +263,13 @@ snug_status snug_watch_sample(snug_watch *w, snug_error *err)
     good = good && (!w->tree.n || !s.n_processes || keep(w, &s));
     double took = cpu_now() - cpu;
     w->cost += took;
-    double shortest = s.seconds < 3 ? SHORTEST : SHORTEST * 2.5;
-    double next = SN_MAX(shortest, took * COST_SHARE); /* 1 */
-    if (w->cost * 110 > s.seconds + 1) /* the budget so far is spent: wait until it is not */
-        next = SN_MAX(next, w->cost * 110 - s.seconds);
-    w->due = now + SN_MIN(next, LONGEST);
+    double shortest = s.seconds < 1 ? 0.01 : s.seconds < 5 ? 0.02 : s.seconds < 60 ? 0.05 : 0.2;
+    double spent = (w->cost - CREDIT) / SHARE - s.seconds; /* 1: until then the budget is used up */
+    w->due = now + SN_MIN(SN_MAX(shortest, spent), LONGEST);
     if (now >= w->tree_due)
-        w->tree_due = now + SN_MIN(SN_MAX(0.1, took * COST_SHARE * 2), 10.0);
+        w->tree_due = now + SN_MIN(SN_MAX(s.seconds < 3 ? 0.06 : 0.5, took * 100), 10.0);
     if (pss)
-        w->pss_due =
-            now + SN_MIN(SN_MAX(s.seconds < 3 ? 0.25 : PSS_EVERY, took * COST_SHARE * 2), 60);
+        w->pss_due = now + SN_MIN(SN_MAX(s.seconds < 3 ? 0.25 : PSS_EVERY, took * 200), 60.0);
     return good ? SNUG_OK : sn_fail(err, SNUG_E_MEMORY, "no memory for another sample");
 }
 
