@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_install.c - what `make install` leaves: a program compiles with what pkg-config says, runs
- * with the installed library, and the installed command finds its library.
+ * with the installed library, the examples do, and the installed command finds its library.
  */
-#include "support/support.h"
+#include "support/tree.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define BY_PKG_CONFIG                                                                              \
+    "PKG_CONFIG_PATH=$(dirname $(find $STAGE -name snug.pc)); export PKG_CONFIG_PATH\n"            \
+    "PKG_CONFIG_SYSROOT_DIR=$STAGE; export PKG_CONFIG_SYSROOT_DIR\n"                               \
+    "LD_LIBRARY_PATH=$(dirname $(find $STAGE -name libsnug.so)); export LD_LIBRARY_PATH\n"
 
 static char stage[SN_TEST_PATH];
 
@@ -67,15 +72,33 @@ static void a_program_compiles_and_runs_by_pkg_config(void **state)
                     "int main(void)\n{\n    puts(snug_status_name(SNUG_E_DOES_NOT_FIT));\n"
                     "    puts(snug_version());\n    return snug_status_exit_code(SNUG_OK);\n}\n");
     test_result r =
-        run("PKG_CONFIG_PATH=$(dirname $(find $STAGE -name snug.pc)); export PKG_CONFIG_PATH\n"
-            "PKG_CONFIG_SYSROOT_DIR=$STAGE; export PKG_CONFIG_SYSROOT_DIR\n"
-            "cc $STAGE/main.c -o $STAGE/main $(pkg-config --cflags --libs snug)\n"
-            "LD_LIBRARY_PATH=$(dirname $(find $STAGE -name libsnug.so)) $STAGE/main\n"
-            "pkg-config --modversion snug\n"
-            "grep ^prefix= $PKG_CONFIG_PATH/snug.pc");
+        run(BY_PKG_CONFIG "cc $STAGE/main.c -o $STAGE/main $(pkg-config --cflags --libs snug)\n"
+                          "$STAGE/main\n"
+                          "pkg-config --modversion snug\n"
+                          "grep ^prefix= $PKG_CONFIG_PATH/snug.pc");
     assert_string_equal(r.out, "SNUG_E_DOES_NOT_FIT\n" SNUG_VERSION "\n" SNUG_VERSION
                                "\nprefix=/opt/snug\n");
     test_result_free(&r);
+    assert_no_leak();
+}
+
+/* As its first lines tell a reader to build it. */
+static void the_examples_compile_and_run(void **state)
+{
+    test_files files = {0};
+    test_files_find(&files, "examples", ".c");
+    assert_true(files.n > 0);
+    for (size_t i = 0; i < files.n; i++) {
+        char script[2 * SN_TEST_PATH];
+        snprintf(script, sizeof script,
+                 BY_PKG_CONFIG "cc -Wall -Wextra -Werror '" SNUG_SOURCE_DIR "/%s' "
+                               "$(pkg-config --cflags --libs snug) -o $STAGE/example\n"
+                               "cd $STAGE && ./example",
+                 files.at[i]);
+        test_result r = run(script);
+        test_result_free(&r);
+    }
+    test_files_free(&files);
     assert_no_leak();
 }
 
@@ -95,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_files_are_there),
         cmocka_unit_test(a_program_compiles_and_runs_by_pkg_config),
+        cmocka_unit_test(the_examples_compile_and_run),
         cmocka_unit_test(the_installed_command_finds_its_library),
     };
     return cmocka_run_group_tests_name("contract/install", tests, install, uninstall);
