@@ -16,7 +16,7 @@
 
 /* libjpeg-turbo stores to an aligned row past the caches, and the resizer, which reads it at once,
  * would wait for memory: half of the whole time. Rows are therefore kept off alignment. */
-enum { CHUNK = 64 * 1024, MAX_EXIF = 4096, ROW_OFFSET = 8 };
+enum { CHUNK = 64 * 1024, MAX_EXIF = 4096, ROW_OFFSET = 8, MAX_SCANS = 200 };
 
 typedef struct jpeg_reader {
     struct jpeg_error_mgr errors; /* first: cinfo->err is cast back */
@@ -27,7 +27,9 @@ typedef struct jpeg_reader {
     uint64_t offset; /* of the next chunk */
     uint8_t *chunk;
     snug_error io; /* a failed read */
-    bool io_failed;
+    bool io_failed, stopped;
+    const sn_decode *job;
+    struct jpeg_progress_mgr progress;
     struct jpeg_decompress_struct cinfo;
     sn_jpeg_memory memory;
 } jpeg_reader;
@@ -93,6 +95,22 @@ static void source_skip(j_decompress_ptr cinfo, long n)
 static void source_end(j_decompress_ptr cinfo)
 {
     SN_UNUSED(cinfo);
+}
+
+/* Called while all scans of a progressive file are read, before the first row comes. A small file
+ * can hold thousands of scans and would take minutes. */
+static void on_progress(j_common_ptr cinfo)
+{
+    jpeg_reader *r = (jpeg_reader *)(void *)cinfo->err;
+
+    if (r->cinfo.input_scan_number > MAX_SCANS) {
+        snprintf(r->text, sizeof r->text, "more than %d scans", MAX_SCANS);
+        longjmp(r->out, 1);
+    }
+    if (sn_decode_stopped(r->job)) {
+        r->stopped = true;
+        longjmp(r->out, 1);
+    }
 }
 
 /* --- EXIF --------------------------------------------------------------------------------------*/
@@ -368,11 +386,16 @@ snug_status sn_decode_jpeg(const sn_decode *job, snug_error *err)
     sn_jpeg_memory_messages(&r->errors);
     if (setjmp(r->out)) { /* 2 */
         jpeg_destroy_decompress(&r->cinfo);
+        if (r->stopped)
+            return sn_fail(err, SNUG_E_INTERRUPTED, "stopped while decoding");
         return sn_fail(err, SNUG_E_INPUT, "damaged JPEG: %s", r->text);
     }
     jpeg_create_decompress(&r->cinfo);
     sn_jpeg_memory_init(&r->memory, &r->cinfo, job->scratch);
     r->cinfo.src = &r->source;
+    r->job = job;
+    r->progress.progress_monitor = on_progress;
+    r->cinfo.progress = &r->progress;
     status = read_header(r, job, &orientation, err);
     if (!status)
         status = decode(r, job, orientation, err);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_png.c - PNG files.
+ */
+#include "fuzz.h"
+#include "fuzz_image.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_image(data, size);
+}
