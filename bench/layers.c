@@ -3,7 +3,7 @@
  * Times single kernels of the CPU backend at the shapes of real networks, best of several runs:
  * what a convolution reaches in GF/s, what everything else reaches in GB/s.
  *
- *     bench_layers [conv|dw|norm|dense|update|pool|...] [batch] [repeats]
+ *     bench_layers [net or "conv"] [batch] [repeats] [norm|dense]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,6 +271,51 @@ static void bench_norms(sn_device *d, const char *net, int64_t n)
            total[1] * 1e3, total[2] * 1e3);
 }
 
+typedef struct dense_row {
+    int64_t in, out;
+} dense_row;
+
+/* Bytes: the weights, as often as the pass must touch them. */
+static void bench_dense(sn_device *d, int64_t n)
+{
+    static const dense_row rows[] = {{25088, 4096}, {4096, 4096}, {4096, 1000}, {2048, 1000}};
+    static const sn_op_id ops[4] = {SN_OP_DENSE, SN_OP_DENSE_DX, SN_OP_DENSE_DW,
+                                    SN_OP_DENSE_UPDATE};
+    static const int passes[4] = {1, 1, 1, 4};
+    for (size_t i = 0; i < SN_LEN(rows); i++) {
+        sn_desc x = f32(2, n, rows[i].in, 0, 0), y = f32(2, n, rows[i].out, 0, 0);
+        sn_desc w = f32(2, rows[i].in, rows[i].out, 0, 0);
+        printf("dense %5d -> %4d", (int)rows[i].in, (int)rows[i].out);
+        for (int p = 0; p < 4; p++) {
+            one_op one;
+            char kernel[64];
+            memset(&one, 0, sizeof one);
+            one.device = d;
+            one.op = ops[p];
+            one.batch = n;
+            one.in[0] = p == 1 ? y : x;
+            one.in[1] = p >= 2 ? y : w;
+            one.in[2] = one.in[3] = w;
+            one.in[4] = sn_desc_absent();
+            one.n_in = p == 3 ? 5 : 2;
+            if (p == 0)
+                one.in[2] = sn_desc_absent(), one.n_in = 3;
+            one.out[0] = p == 0 ? y : p == 1 ? x : w;
+            one.out[1] = p == 3 ? w : sn_desc_absent();
+            one.out[2] = sn_desc_absent();
+            one.n_out = p == 3 ? 3 : p == 2 ? 2 : 1;
+            if (p == 3) {
+                one.attrs.update.momentum = 0.9f;
+                one.share[0] = 3, one.share[1] = 4;
+            }
+            double t = best(&one, kernel, sizeof kernel);
+            double bytes = (double)(rows[i].in * rows[i].out) * 4 * passes[p];
+            printf(" | %7.3f ms %5.1f GB/s %s", t * 1e3, bytes / t * 1e-9, kernel);
+        }
+        printf("\n");
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "resnet";
@@ -288,6 +333,8 @@ int main(int argc, char **argv)
     printf("%s, batch %d\n", info.name, (int)n);
     if (argc > 4 && sn_str_eq(argv[4], "norm"))
         bench_norms(d, what, n);
+    else if (argc > 4 && sn_str_eq(argv[4], "dense"))
+        bench_dense(d, n);
     else
         bench_convs(d, sn_str_eq(what, "conv") ? NULL : what, n);
     sn_backend_cpu.close(d);

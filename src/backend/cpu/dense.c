@@ -105,6 +105,7 @@ static snug_status run_dense(const sn_cpu_task *t, const sn_step *step, snug_err
     sn_cpu_dense_job *j = t->state;
     const sn_cpu_simd *s = t->device->simd;
     sn_cpu_body body = s->dense_dw;
+    uint64_t weight_bytes = (uint64_t)(j->n_in * j->n_out * j->rows) * sizeof(float);
     SN_UNUSED(err);
     if (t->op == SN_OP_DENSE)
         body = j->rows > FEW_ROWS ? s->dense_panels : s->dense_stream;
@@ -116,7 +117,7 @@ static snug_status run_dense(const sn_cpu_task *t, const sn_step *step, snug_err
         j->update.clip = clips ? SN_CPU_CLIP_VALUE : SN_CPU_CLIP_NONE;
         j->update.clip_value = j->update.attrs->clip_value;
     }
-    sn_cpu_parallel(t->device, body, j);
+    sn_cpu_parallel_over(t->device, weight_bytes, body, j);
     return SNUG_OK;
 }
 
@@ -182,7 +183,7 @@ static snug_status prepare_update(sn_cpu_task *t, snug_error *err)
 static double sum_squares(const sn_cpu_task *t, sn_cpu_square_job *job)
 {
     double total = 0;
-    sn_cpu_parallel(t->device, t->device->simd->square_slices, job);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes, t->device->simd->square_slices, job);
     for (int i = 0; i < SN_CPU_SLICES; i++)
         total += job->sums[i];
     return total;
@@ -215,7 +216,7 @@ static snug_status run_update(const sn_cpu_task *t, const sn_step *step, snug_er
     SN_UNUSED(err);
     sn_update_prepare(&u->job.update.scalars, u->job.update.attrs, step);
     set_clip(t, u);
-    sn_cpu_parallel(t->device, t->device->simd->update_flat, &u->job);
+    sn_cpu_parallel_over(t->device, 4 * t->in[0].bytes, t->device->simd->update_flat, &u->job);
     return SNUG_OK;
 }
 

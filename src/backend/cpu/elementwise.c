@@ -74,8 +74,8 @@ static snug_status run_act(const sn_cpu_task *t, const sn_step *step, snug_error
     SN_UNUSED(step);
     SN_UNUSED(err);
     const sn_cpu_simd *s = t->device->simd;
-    sn_cpu_parallel(t->device, t->op == SN_OP_ACTIVATION ? s->act_forward : s->act_backward,
-                    t->state);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes,
+                         t->op == SN_OP_ACTIVATION ? s->act_forward : s->act_backward, t->state);
     return SNUG_OK;
 }
 
@@ -122,7 +122,8 @@ static snug_status run_flat(const sn_cpu_task *t, const sn_step *step, snug_erro
     SN_UNUSED(step);
     SN_UNUSED(err);
     const sn_cpu_simd *s = t->device->simd;
-    sn_cpu_parallel(t->device, t->op == SN_OP_BINARY ? s->binary_flat : s->scalar_flat, t->state);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes,
+                         t->op == SN_OP_BINARY ? s->binary_flat : s->scalar_flat, t->state);
     return SNUG_OK;
 }
 
@@ -199,7 +200,8 @@ static snug_status run_channels(const sn_cpu_task *t, const sn_step *step, snug_
 {
     SN_UNUSED(step);
     SN_UNUSED(err);
-    sn_cpu_parallel(t->device, t->device->simd->binary_channels, t->state);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes,
+                         t->device->simd->binary_channels, t->state);
     return SNUG_OK;
 }
 
@@ -234,7 +236,8 @@ static snug_status run_bias_grad(const sn_cpu_task *t, const sn_step *step, snug
 {
     SN_UNUSED(step);
     SN_UNUSED(err);
-    sn_cpu_parallel(t->device, t->device->simd->channel_sums, t->state);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes, t->device->simd->channel_sums,
+                         t->state);
     return SNUG_OK;
 }
 
@@ -280,7 +283,8 @@ static snug_status run_dropout(const sn_cpu_task *t, const sn_step *step, snug_e
     j.number = step->number;
     j.first_sample = step->first_sample;
     const sn_cpu_simd *s = t->device->simd;
-    sn_cpu_parallel(t->device, j.c ? s->drop_blocked : s->drop_plain, &j);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes,
+                         j.c ? s->drop_blocked : s->drop_plain, &j);
     return SNUG_OK;
 }
 

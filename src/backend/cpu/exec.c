@@ -22,6 +22,15 @@ void sn_cpu_parallel(const sn_cpu_device *device, void (*fn)(void *, int, int), 
     fn(context, omp_get_thread_num(), omp_get_num_threads());
 }
 
+void sn_cpu_parallel_over(const sn_cpu_device *device, uint64_t bytes,
+                          void (*fn)(void *, int, int), void *context)
+{
+    if (bytes < 64 * SN_KIB)
+        fn(context, 0, 1);
+    else
+        sn_cpu_parallel(device, fn, context);
+}
+
 /* ---- prepare --------------------------------------------------------------------------------- */
 
 static snug_status resolve(sn_exec *exec, const sn_view *view, int64_t batch, bool batched,

@@ -133,6 +133,9 @@ static inline sn_layout sn_cpu_opaque(int index)
 /* ---- exec.c ---- */
 /* fn(context, thread, n_threads) on every thread of the team, with a barrier at the end. */
 void sn_cpu_parallel(const sn_cpu_device *device, void (*fn)(void *, int, int), void *context);
+/* The same on one thread when there are few bytes to go over: waking a team takes longer. */
+void sn_cpu_parallel_over(const sn_cpu_device *device, uint64_t bytes, void (*fn)(void *, int, int),
+                          void *context);
 /* A primitive that equal keys share; pd is made by the caller's make(context). NULL: refused. */
 sn_dnn_prim *sn_cpu_exec_prim(sn_exec *exec, const void *key, size_t key_bytes,
                               bool (*make)(sn_dnn_pd **out, void *context), void *context);

@@ -110,14 +110,14 @@ static snug_status run(const sn_cpu_task *t, const sn_step *step, snug_error *er
     SN_UNUSED(step);
     SN_UNUSED(err);
     if (t->op == SN_OP_BATCH_NORM_APPLY) {
-        sn_cpu_parallel(t->device, simd->norm_apply, &j);
+        sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes, simd->norm_apply, &j);
         return SNUG_OK;
     }
     sn_cpu_body body = t->op == SN_OP_BATCH_NORM ? simd->norm_forward : simd->norm_backward;
     int64_t blocks = sn_cpu_div_up(j.c, t->device->block);
     int phases = j.n_shared ? 3 : 1;
     for (j.phase = blocks > j.n_shared ? 0 : 1; j.phase < phases; j.phase++)
-        sn_cpu_parallel(t->device, body, &j);
+        sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes, body, &j);
     return SNUG_OK;
 }
 

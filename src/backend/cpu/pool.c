@@ -59,8 +59,8 @@ static snug_status run_pool(const sn_cpu_task *t, const sn_step *step, snug_erro
     SN_UNUSED(step);
     SN_UNUSED(err);
     const sn_cpu_simd *s = t->device->simd;
-    sn_cpu_parallel(t->device, t->op == SN_OP_POOL2D ? s->pool_forward : s->pool_backward,
-                    t->state);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes,
+                         t->op == SN_OP_POOL2D ? s->pool_forward : s->pool_backward, t->state);
     return SNUG_OK;
 }
 
@@ -111,8 +111,8 @@ static snug_status run_global(const sn_cpu_task *t, const sn_step *step, snug_er
     SN_UNUSED(step);
     SN_UNUSED(err);
     const sn_cpu_simd *s = t->device->simd;
-    sn_cpu_parallel(t->device, t->op == SN_OP_GLOBAL_POOL ? s->plane_pool : s->plane_pool_dx,
-                    t->state);
+    sn_cpu_parallel_over(t->device, t->in[0].bytes + t->out[0].bytes,
+                         t->op == SN_OP_GLOBAL_POOL ? s->plane_pool : s->plane_pool_dx, t->state);
     return SNUG_OK;
 }
 

@@ -119,7 +119,7 @@ static snug_status run_concat(const sn_cpu_task *t, const sn_step *step, snug_er
                      .bytes = bytes_from(&x, axis),
                      .from_pitch = bytes_from(&x, axis),
                      .to_pitch = bytes_from(&y, axis)};
-        sn_cpu_parallel(t->device, copy_runs, &j);
+        sn_cpu_parallel_over(t->device, t->out[0].bytes, copy_runs, &j);
         to += j.bytes;
     }
     return SNUG_OK;
@@ -141,7 +141,7 @@ static snug_status run_slice(const sn_cpu_task *t, const sn_step *step, snug_err
                  .bytes = bytes_from(&y, axis),
                  .from_pitch = bytes_from(&x, axis),
                  .to_pitch = bytes_from(&y, axis)};
-    sn_cpu_parallel(t->device, copy_runs, &j);
+    sn_cpu_parallel_over(t->device, t->out[0].bytes, copy_runs, &j);
     return SNUG_OK;
 }
 
@@ -209,7 +209,7 @@ static snug_status run_pad(const sn_cpu_task *t, const sn_step *step, snug_error
                  .pixel = element * (blocked ? t->in[0].layout.block : x[3]),
                  .top = sign * pad[0],
                  .left = sign * pad[2]};
-    sn_cpu_parallel(t->device, pad_rows, &j);
+    sn_cpu_parallel_over(t->device, t->out[0].bytes, pad_rows, &j);
     return SNUG_OK;
 }
 
@@ -235,7 +235,7 @@ static snug_status run_reshape(const sn_cpu_task *t, const sn_step *step, snug_e
     int64_t n = (int64_t)t->out[0].bytes;
     run_job j = {t->in[0].data, t->out[0].data, 1, n, n, n};
     if (n > 0)
-        sn_cpu_parallel(t->device, copy_runs, &j);
+        sn_cpu_parallel_over(t->device, t->out[0].bytes, copy_runs, &j);
     return SNUG_OK;
 }
 
