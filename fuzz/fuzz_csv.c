@@ -25,6 +25,7 @@ static void as_rows(const char *path, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    uint64_t live = sn_ledger_live_bytes();
     char path[64];
     int fd = fuzz_file(path, data, size);
     snug_data_options o = SNUG_DATA_OPTIONS_INIT;
@@ -42,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sn_images_free(images);
     }
     close(fd);
-    if (sn_ledger_live_bytes())
+    if (sn_ledger_live_bytes() != live)
         abort();
     return 0;
 }

@@ -10,6 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    uint64_t live = sn_ledger_live_bytes();
     char path[64];
     int fd = fuzz_file(path, data, size), expanded;
     sn_idx head;
@@ -21,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         close(expanded);
     }
     close(fd);
-    if (sn_ledger_live_bytes())
+    if (sn_ledger_live_bytes() != live)
         abort();
     return 0;
 }

@@ -17,6 +17,7 @@
 static inline int fuzz_image(const uint8_t *data, size_t size)
 {
     enum { N = 7 * 5 * 3 };
+    uint64_t live = sn_ledger_live_bytes();
     float x[N + 16];
     sn_pool pool;
     sn_scratch scratch;
@@ -44,7 +45,7 @@ static inline int fuzz_image(const uint8_t *data, size_t size)
             abort();
     sn_scratch_deinit(&scratch);
     sn_pool_deinit(&pool);
-    if (sn_ledger_live_bytes())
+    if (sn_ledger_live_bytes() != live)
         abort();
     return 0;
 }

@@ -8,6 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    uint64_t live = sn_ledger_live_bytes();
     char path[64];
     int fd = fuzz_file(path, data, size);
     sn_safetensors *f;
@@ -23,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sn_safetensors_free(f);
     }
     close(fd);
-    if (sn_ledger_live_bytes())
+    if (sn_ledger_live_bytes() != live)
         abort();
     return 0;
 }
