@@ -223,6 +223,24 @@ static int progress(void *context, uint64_t done, uint64_t total)
     return interrupted;
 }
 
+/* --- names -------------------------------------------------------------------------------------*/
+
+/* File names may be any bytes: control bytes, and all that is no ASCII where the whole is no UTF-8,
+ * become \xNN. Returns out. */
+static const char *safe_name(char *out, size_t n, const char *name)
+{
+    json_t *valid = json_string(name);
+    size_t used = 0;
+
+    for (const unsigned char *p = (const unsigned char *)name; *p && used + 5 < n; p++) {
+        bool kept = *p >= 0x20 && *p != 0x7f && (*p < 0x80 || valid);
+        used += (size_t)snprintf(out + used, n - used, kept ? "%c" : "\\x%02x", *p);
+    }
+    out[used] = '\0';
+    json_decref(valid);
+    return out;
+}
+
 /* --- text --------------------------------------------------------------------------------------*/
 
 static void print_head(const request *r, const snug_data *data)
@@ -260,11 +278,11 @@ static void print_head(const request *r, const snug_data *data)
 static void print_classes(const request *r, const snug_data *data)
 {
     size_t n = snug_data_n_classes(data), shown = n > 50 && !r->verbose ? 50 : n;
+    char name[2048];
 
     for (size_t i = 0; i < shown; i++) {
-        printf("%6zu  %10" PRIu64 "  ", i, snug_data_class_count(data, i));
-        sn_cli_print_safe(stdout, snug_data_class_name(data, i));
-        putchar('\n');
+        safe_name(name, sizeof name, snug_data_class_name(data, i));
+        printf("%6zu  %10" PRIu64 "  %s\n", i, snug_data_class_count(data, i), name);
     }
     if (shown < n)
         printf("        ... and %zu more classes (--verbose)\n", n - shown);
@@ -304,16 +322,14 @@ static void print_facts(const snug_data *data, const snug_data_facts *f)
 static void print_skipped(const snug_data *data)
 {
     uint64_t n = snug_data_n_skipped(data);
-    char file[4096], why[256];
+    char file[4096], shown[8192], why[256];
 
     if (n)
         printf("skipped %" PRIu64 " file%s:\n", n, n == 1 ? "" : "s");
     for (uint64_t i = 0; i < n; i++) {
         if (snug_data_skipped(data, i, file, sizeof file, why, sizeof why, NULL))
             continue;
-        fputs("        ", stdout);
-        sn_cli_print_safe(stdout, file);
-        fputs(": ", stdout);
+        printf("        %s: ", safe_name(shown, sizeof shown, file));
         sn_cli_print_safe(stdout, why);
         putchar('\n');
     }
@@ -323,19 +339,12 @@ static void print_skipped(const snug_data *data)
 
 /* --- JSON --------------------------------------------------------------------------------------*/
 
-/* File names may be any bytes; what is no UTF-8 becomes \xNN. */
 static json_t *text_json(const char *text)
 {
     json_t *as_it_is = json_string(text);
-    char safe[1024];
-    size_t used = 0;
+    char safe[8192];
 
-    if (as_it_is)
-        return as_it_is;
-    for (const unsigned char *p = (const unsigned char *)text; *p && used + 5 < sizeof safe; p++)
-        used += (size_t)(*p < 0x80 ? snprintf(safe + used, sizeof safe - used, "%c", *p)
-                                   : snprintf(safe + used, sizeof safe - used, "\\x%02x", *p));
-    return json_string(safe);
+    return as_it_is ? as_it_is : json_string(safe_name(safe, sizeof safe, text));
 }
 
 static json_t *facts_json(const snug_data_facts *f)
