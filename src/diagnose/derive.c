@@ -54,6 +54,8 @@ static sn_shape_kind classify(const snug_diagnosis *d)
         return SN_SHAPE_KERNEL;
     if (n == 2 && !batch_said && s[0] >= 8192 && s[1] >= 128)
         return SN_SHAPE_KERNEL;
+    if (n == 3 && (s[2] == 1 || s[2] == 3 || s[2] == 4) && s[0] >= 64 && s[1] >= 64 && !batch_said)
+        return SN_SHAPE_IMAGE;
     if (n >= 3 && s[0] >= 1000 && !batch_said)
         return SN_SHAPE_SET;
     if (n >= 3 || (n == 2 && (s[0] <= 1024 || batch_said)))

@@ -17,12 +17,14 @@ static const char *skip_spaces(const char *p)
 /* "|   0  GeForce GTX 107...  Off  | 00000000:01:00.0  On |                  N/A |" */
 static void read_smi_name(snug_diagnosis *d, const sn_line *line, const char *at)
 {
-    const char *p = strchr(line->text, '|');
-    uint64_t index;
-    if (!p || p > at)
-        return;
-    p++;
-    if (!sn_scan_count(&p, &index) || index >= SN_DIAGNOSE_GPUS || *p != ' ')
+    uint64_t index = 0;
+    const char *bar = strchr(line->text, '|'), *p = NULL;
+    for (; bar && bar < at; bar = strchr(bar + 1, '|')) { /* a supervisor may put one before */
+        p = bar + 1;
+        if (sn_scan_count(&p, &index) && index < SN_DIAGNOSE_GPUS && *p == ' ')
+            break;
+    }
+    if (!bar || bar >= at)
         return;
     p = skip_spaces(p);
     const char *end = strstr(p, "  ");
@@ -68,13 +70,15 @@ static void read_smi_processes(snug_diagnosis *d, const sn_line *line, const cha
 /* "|    0   N/A  N/A      1234      C   python3          7801MiB |", and without the N/A. */
 void sn_smi_row(snug_diagnosis *d, const sn_line *line)
 {
-    const char *t = skip_spaces(line->text);
-    d->smi_rows--;
-    if (*t != '|')
-        return;
-    const char *p = t + 1;
     uint64_t gpu, pid, bytes;
-    if (!sn_scan_count(&p, &gpu) || gpu >= SN_DIAGNOSE_GPUS)
+    const char *first = strchr(line->text, '|'), *p = first;
+    d->smi_rows--;
+    for (; first; first = strchr(first + 1, '|')) {
+        p = first + 1;
+        if (sn_scan_count(&p, &gpu) && gpu < SN_DIAGNOSE_GPUS && *p == ' ')
+            break;
+    }
+    if (!first)
         return;
     for (p = skip_spaces(p); sn_str_starts(p, "N/A"); p = skip_spaces(p + 3)) {
     }

@@ -13,7 +13,9 @@
 static void read_shuffle(snug_diagnosis *d, const sn_line *line, const char *at)
 {
     uint64_t filled, of;
-    const char *p = strstr(at, "): ");
+    const char *p = NULL;
+    for (const char *q = at; (q = strstr(q, "): ")); q++)
+        p = q;
     if (p) {
         p += strlen("): ");
         if (sn_scan_count(&p, &filled) && sn_str_starts(p, " of ")) {

@@ -70,6 +70,14 @@ static void read_loss(snug_diagnosis *d, const sn_line *line, const char *at)
         sn_tell_raise(d, SN_TELL_LOSS_LINE, line->number, line->text);
 }
 
+/* A table has several bars in a line, a supervisor's prefix has one. */
+static bool is_table(const char *text)
+{
+    const char *bar = strchr(text, '|');
+    bar = bar ? strchr(bar + 1, '|') : NULL;
+    return bar && strchr(bar + 1, '|');
+}
+
 /* Does the text between the label and the number say that this is no reading of memory in use? */
 static bool is_other_talk(const char *text)
 {
@@ -83,7 +91,7 @@ static bool is_other_talk(const char *text)
                                            "allocated:", "mem allocated"};
     for (size_t i = 0; i < SN_LEN(readings); i++)
         if (sn_scan_has(text, readings[i]) && !sn_scan_has(text, "Tried") &&
-            !sn_scan_has(text, "capacity") && !sn_scan_has(text, "|"))
+            !sn_scan_has(text, "capacity") && !is_table(text))
             return false;
     for (size_t i = 0; i < SN_LEN(parts); i++)
         if (sn_scan_has(text, parts[i]))
@@ -120,21 +128,21 @@ static void read_memory(snug_diagnosis *d, const sn_line *line, const char *at)
     }
     if (bytes < SN_MIB)
         return;
-    char key[64];
-    size_t n = 0;
-    const char *from = digits - line->text > 56 ? digits - 56 : line->text;
-    for (const char *c = from; c < digits && n < sizeof key - 1; c++) {
-        bool number = (*c >= '0' && *c <= '9') || *c == '.' || *c == '-' || *c == ' ';
-        if (number && n && key[n - 1] == '#')
+    char key[512]; /* the words before the number, numbers in them made equal */
+    size_t k = 0;
+    const char *from = digits - line->text > 500 ? digits - 500 : line->text;
+    for (const char *c = from; c < digits; c++) {
+        bool number = (*c >= '0' && *c <= '9') || *c == '.' || *c == '-';
+        char put = number ? '#' : *c;
+        if ((put == '#' || put == ' ') && k && key[k - 1] == put)
             continue;
-        key[n++] = number && *c != ' ' ? '#' : *c;
-        if (number && *c == ' ' && n > 1 && key[n - 2] == ' ')
-            n--;
+        key[k++] = put;
     }
-    key[n] = '\0';
-    if (!sn_series_find(d, key) && is_other_talk(line->text))
+    key[k] = '\0';
+    const char *tail = k > 60 ? key + k - 60 : key;
+    if (!sn_series_find(d, tail) && is_other_talk(line->text))
         return;
-    sn_series_add(d, key, bytes, line->number);
+    sn_series_add(d, tail, bytes, line->number);
 }
 
 #define NO SN_FRAMEWORK_NONE
@@ -163,6 +171,10 @@ static const sn_pattern rows[] = {
     {"Trial ", NULL, SN_TELL_BUILD_MODEL, NO, NULL, true},
     {" fold ", NULL, SN_TELL_BUILD_MODEL, NO, NULL, true},
     {"memory", NULL, 0, NO, read_memory, false},
+    {"RAM usage", NULL, 0, NO, read_memory, false},
+    {"RAM used", NULL, 0, NO, read_memory, false},
+    {"used RAM", NULL, 0, NO, read_memory, false},
+    {"VRAM: ", NULL, 0, NO, read_memory, false},
     {"VmRSS:", NULL, 0, NO, read_memory, false},
     {" rss: ", NULL, 0, NO, read_memory, false},
     {" rss= ", NULL, 0, NO, read_memory, false},

@@ -109,8 +109,12 @@ static void read_killed(snug_diagnosis *d, const sn_line *line, const char *at)
     bool shell = (sn_scan_has(t, "sh: ") || sn_scan_has(t, "line ") || sn_scan_has(t, ".sh")) &&
                  (sn_str_starts(at, "Killed ") || sn_str_starts(at, "killed "));
     bool job = sn_scan_has(t, "+ ") && sn_str_starts(at, "Killed  "); /* "[1]+  1234 Killed   x" */
-    bool end = at > t && at[-1] == ' ' && sn_str_starts(at, "Killed") && !at[6] &&
-               (sn_scan_has(t, " | ") || sn_scan_has(t, "]: ") || t[0] == '[');
+    /* behind a progress bar, a time or a supervisor's name, but not at the end of a sentence */
+    const char *before = at;
+    while (before > t && before[-1] == ' ')
+        before--;
+    bool end = before > t && sn_str_starts(at, "Killed") && !at[6 + strspn(at + 6, " ")] &&
+               !(before[-1] >= 'a' && before[-1] <= 'z') && before[-1] != ',';
     bool pressure = sn_scan_fold(t, "memory pressure") || sn_scan_fold(t, "OOM killer") ||
                     sn_scan_fold(t, "out-of-memory handler");
     if (pressure)
@@ -178,6 +182,17 @@ static void read_numpy(snug_diagnosis *d, const sn_line *line, const char *at)
         sn_fact_set_text(d, SN_FACT_DTYPE, type, k, line->number);
     }
     sn_framework_set(d, SN_FRAMEWORK_NUMPY, NULL);
+    sn_device_set(d, "cpu");
+    sn_tell_raise(d, SN_TELL_NUMPY_ALLOC, line->number, line->text);
+}
+
+/* R: "Error: cannot allocate vector of size 12.5 Gb" */
+static void read_vector(snug_diagnosis *d, const sn_line *line, const char *at)
+{
+    uint64_t bytes;
+    if (sn_scan_after(at, "of size", &bytes))
+        sn_fact_set(d, SN_FACT_REQUESTED, bytes, line->number);
+    sn_framework_set(d, SN_FRAMEWORK_OTHER, "r");
     sn_device_set(d, "cpu");
     sn_tell_raise(d, SN_TELL_NUMPY_ALLOC, line->number, line->text);
 }
@@ -317,6 +332,13 @@ static const sn_pattern rows[] = {
     {"DUE TO MEMORY", NULL, 0, NO, read_scheduler, false},
     {"Exceeded job memory limit", NULL, 0, NO, read_scheduler, false},
     {"exceeded memory limit", NULL, 0, NO, read_scheduler, false},
+    {"node running low on memory", NULL, 0, NO, read_scheduler, false},
+    {"killed due to memory pressure", NULL, 0, NO, read_scheduler, false},
+    {"job killed: mem", NULL, 0, NO, read_scheduler, false},
+    {": Out Of Memory", "task", 0, NO, read_scheduler, false},
+    {"was OOM-killed", NULL, 0, NO, read_scheduler, false},
+    {"Container killed due to memory", NULL, 0, NO, read_scheduler, false},
+    {"Memory limit of ", "exceeded", 0, NO, read_scheduler, false},
     {"TERM_MEMLIMIT", NULL, 0, NO, read_scheduler, false},
     {"Exceeded step memory limit", NULL, 0, NO, read_scheduler, false},
     {"exceeding its requested memory", NULL, 0, NO, read_scheduler, false},
@@ -333,6 +355,7 @@ static const sn_pattern rows[] = {
     {"bad_alloc", NULL, SN_TELL_BAD_ALLOC, NO, NULL, false},
     {"std::length_error", "memory", SN_TELL_BAD_ALLOC, NO, NULL, false},
     {"Unable to allocate ", "array with shape", 0, NO, read_numpy, false},
+    {"cannot allocate vector of size", NULL, 0, NO, read_vector, false},
     {"MemoryError", NULL, 0, NO, read_memory_error, false},
     {"Insufficient memory", NULL, 0, NO, read_opencv, false},
     {"Cannot allocate memory", NULL, 0, NO, read_errno, false},
@@ -345,7 +368,6 @@ static const sn_pattern rows[] = {
     {"Mem:   ", NULL, 0, NO, read_free, true},
     {"Bus error", NULL, 0, NO, read_bus, false},
     {"SIGBUS", NULL, 0, NO, read_bus, false},
-    {"cannot allocate vector of size", NULL, SN_TELL_MEMORY_ERROR, NO, NULL, false},
     {"Unable to allocate internal buffer", NULL, SN_TELL_MEMORY_ERROR, NO, NULL, false},
 };
 

@@ -385,11 +385,24 @@ static void read_failed_alloc(snug_diagnosis *d, const sn_line *line, const char
     sn_tell_raise(d, SN_TELL_TF_FAILED_ALLOC, line->number, line->text);
 }
 
+/* "failed call to cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY: out of memory; total memory
+ * reported: 11721506816" */
+static void read_context(snug_diagnosis *d, const sn_line *line, const char *at)
+{
+    uint64_t bytes;
+    if (!sn_scan_fold(at, "out of memory") && !sn_scan_has(at, "OUT_OF_MEMORY"))
+        return;
+    if (sn_scan_after(at, "total memory reported", &bytes) && bytes < UINT64_C(1) << 50)
+        sn_fact_set(d, SN_FACT_GPU_TOTAL, bytes, line->number);
+    sn_tell_raise(d, SN_TELL_TF_NO_CONTEXT, line->number, line->text);
+}
+
 static void read_cuda_oom(snug_diagnosis *d, const sn_line *line, const char *at)
 {
     SN_UNUSED(at);
-    if (sn_scan_has(line->text, "failed to alloc") || sn_scan_has(line->text, "pinned host"))
-        return; /* the other row reads it */
+    if (sn_scan_has(line->text, "failed to alloc") || sn_scan_has(line->text, "pinned host") ||
+        sn_scan_has(line->text, "CtxRetain"))
+        return; /* other rows read them */
     sn_tell_raise(d, SN_TELL_TF_FAILED_ALLOC, line->number, line->text);
 }
 
@@ -544,6 +557,8 @@ static const sn_pattern rows[] = {
     {"failed to alloc", NULL, 0, NO, read_failed_alloc, false},
     {"could not allocate pinned host memory", NULL, 0, TF, read_failed_alloc, false},
     {"CUDA_ERROR_OUT_OF_MEMORY", NULL, 0, TF, read_cuda_oom, false},
+    {"cuDevicePrimaryCtxRetain", NULL, 0, TF, read_context, false},
+    {"implicit initialization on GPU", NULL, 0, TF, read_context, false},
     {"exceeds 10% of", NULL, 0, TF, read_ten_percent, false},
     {"Failed to get convolution algorithm", NULL, SN_TELL_TF_CONV_ALGO, TF, NULL, false},
     {"No algorithm worked!", NULL, SN_TELL_TF_NO_ALGO, TF, NULL, false},

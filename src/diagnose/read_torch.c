@@ -124,6 +124,31 @@ static void read_bare(snug_diagnosis *d, const sn_line *line, const char *at)
     sn_tell_raise(d, SN_TELL_TORCH_OOM_BARE, line->number, line->text);
 }
 
+/* The cudaMallocAsync backend: "Allocation on device 0 would exceed allowed memory. (out of
+ * memory)", then a number a line: "Currently allocated     : 6.63 GiB". */
+static void read_async(snug_diagnosis *d, const sn_line *line, const char *at)
+{
+    SN_UNUSED(at);
+    sn_facts_begin_event(d);
+    uint64_t index;
+    if (sn_scan_count_after(line->text, "on device", &index) && index < SN_DIAGNOSE_GPUS) {
+        char name[24];
+        snprintf(name, sizeof name, "cuda:%u", (unsigned)index);
+        sn_device_set(d, name);
+    }
+    sn_tell_raise(d, SN_TELL_TORCH_OOM, line->number, line->text);
+}
+
+static void read_async_row(snug_diagnosis *d, const sn_line *line, const char *at)
+{
+    if (!sn_tell_count(d, SN_TELL_TORCH_OOM))
+        return;
+    set_after(d, SN_FACT_ALLOCATED, at, "Currently allocated", line);
+    set_after(d, SN_FACT_REQUESTED, at, "Requested  ", line);
+    set_after(d, SN_FACT_TOTAL, at, "Device limit", line);
+    set_after(d, SN_FACT_FREE, at, "Free (according to CUDA)", line);
+}
+
 /* "MPS backend out of memory (MPS allocated: 8.90 GB, other allocations: 1.21 GB, max allowed: 9.07
  * GB). Tried to allocate 256.00 MB on private pool." */
 static void read_mps(snug_diagnosis *d, const sn_line *line, const char *at)
@@ -365,6 +390,14 @@ static const sn_pattern rows[] = {
     {"hipErrorOutOfMemory", NULL, SN_TELL_TORCH_OOM_BARE, TORCH, NULL, false},
     {"PI_ERROR_OUT_OF_RESOURCES", NULL, SN_TELL_TORCH_OOM_BARE, TORCH, NULL, false},
     {"UR_RESULT_ERROR_OUT_OF", NULL, SN_TELL_TORCH_OOM_BARE, TORCH, NULL, false},
+    {"would exceed allowed memory", NULL, 0, TORCH, read_async, false},
+    {"Currently allocated  ", NULL, 0, NONE, read_async_row, true},
+    {"Requested     ", NULL, 0, NONE, read_async_row, true},
+    {"Device limit  ", NULL, 0, NONE, read_async_row, true},
+    {"Free (according to CUDA)", NULL, 0, NONE, read_async_row, true},
+    {"driver error: out of memory", NULL, 0, NONE, read_bare, false},
+    {"'out of memory'", "uda failure", SN_TELL_TORCH_OOM_BARE, NONE, NULL, false},
+    {"devices are busy or unavailable", NULL, SN_TELL_DEVICE_BUSY, NONE, NULL, false},
     {"MPS backend out of memory", NULL, 0, TORCH, read_mps, false},
     {"CPUAllocator: ", "tried to allocate", 0, TORCH, read_cpu, false},
     {"not enough memory: you tried to allocate", NULL, 0, TORCH, read_cpu, false},

@@ -84,7 +84,7 @@ uint64_t sn_elsewhere_threshold(const snug_diagnosis *d)
 {
     uint64_t total = sn_fv(d, SN_FACT_TOTAL);
     uint64_t small = SN_MIN(2 * SN_GIB, total / 100 * 45);
-    return SN_MAX(total / 4, small);
+    return SN_MAX(total / 10 * 3, small);
 }
 
 bool sn_card_is_ours(const snug_diagnosis *d)

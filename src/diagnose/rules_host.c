@@ -57,19 +57,24 @@ static bool loads_whole(const snug_diagnosis *d)
     return sn_killed_soon_after(d, SN_TELL_LOAD_WHOLE, 30);
 }
 
+static uint64_t array_bytes(const snug_diagnosis *d)
+{
+    return SN_MAX(sn_fv(d, SN_FACT_REQUESTED), sn_fv(d, SN_FACT_TENSOR_BYTES));
+}
+
 static bool set_array(const snug_diagnosis *d)
 {
-    return sn_shape_classify(d) == SN_SHAPE_SET && sn_fv(d, SN_FACT_REQUESTED) >= 256 * SN_MIB;
+    return sn_shape_classify(d) == SN_SHAPE_SET && array_bytes(d) >= 256 * SN_MIB;
 }
 
 static bool large_array(const snug_diagnosis *d)
 {
-    return !set_array(d) && sn_fv(d, SN_FACT_REQUESTED) >= SN_GIB;
+    return !set_array(d) && array_bytes(d) >= SN_GIB;
 }
 
 static bool small_array(const snug_diagnosis *d)
 {
-    return sn_fact_has(d, SN_FACT_REQUESTED) && !set_array(d) && !large_array(d);
+    return array_bytes(d) && !set_array(d) && !large_array(d);
 }
 
 static bool ten_percent_killed(const snug_diagnosis *d)
@@ -274,23 +279,24 @@ static const sn_rule rows[] = {
      .when = set_array,
      .evidence = {SN_TELL_NUMPY_ALLOC, SN_TELL_LOAD_WHOLE},
      .explanation =
-         "One array of shape {tensor_shape} needs {requested_bytes}: the first dimension "
-         "is the number of samples, so this is a whole data set in one array.[[ As "
-         "uint8 it would be {tensor_bytes_as_uint8}.]]"},
+         "One array of shape {tensor_shape} needs {tensor_bytes}: the first dimension is "
+         "the number of samples, so this is a whole data set in one array.[[ As uint8 "
+         "it would be {tensor_bytes_as_uint8}.]]"},
     {.id = "numpy-large",
      .cause = SNUG_CAUSE_DATASET,
      .weight = 0.45,
      .all = {SN_TELL_NUMPY_ALLOC},
      .when = large_array,
      .evidence = {SN_TELL_NUMPY_ALLOC},
-     .explanation = "One array of shape {tensor_shape} needs {requested_bytes}."},
+     .explanation = "One array[[ of shape {tensor_shape}]] needs more than the RAM has left[[: "
+                    "{requested_bytes}]]."},
     {.id = "numpy-small",
      .cause = SNUG_CAUSE_HOST_LOADER,
      .weight = 0.5,
      .all = {SN_TELL_NUMPY_ALLOC},
      .when = small_array,
      .evidence = {SN_TELL_NUMPY_ALLOC},
-     .explanation = "An array of only {requested_bytes} could not be had: the RAM was full before "
+     .explanation = "An array of only [[{tensor_bytes} ]]could not be had: the RAM was full before "
                     "it. Look at what else is kept, not at this line."},
     {.id = "load-memory-error",
      .cause = SNUG_CAUSE_DATASET,

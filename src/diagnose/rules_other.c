@@ -124,6 +124,22 @@ static const sn_rule rows[] = {
      .evidence = {SN_TELL_VLLM_FREE},
      .explanation = "When the program started only {free_bytes} of {total_bytes} was free: others "
                     "hold the rest."},
+    {.id = "no-context",
+     .cause = SNUG_CAUSE_OTHER_PROCESS,
+     .weight = 0.7,
+     .decisive = true,
+     .all = {SN_TELL_TF_NO_CONTEXT},
+     .evidence = {SN_TELL_TF_NO_CONTEXT},
+     .explanation =
+         "The card[[ of {gpu_total_bytes}]] had no room even for a driver context, which "
+         "is the first thing that a program takes: others hold all of it."},
+    {.id = "device-busy",
+     .cause = SNUG_CAUSE_OTHER_PROCESS,
+     .weight = 0.48,
+     .all = {SN_TELL_DEVICE_BUSY},
+     .evidence = {SN_TELL_DEVICE_BUSY},
+     .explanation = "The card does not take another program: one that holds it exclusively, or one "
+                    "that was not ended properly, is on it."},
     {.id = "darknet",
      .cause = SNUG_CAUSE_BATCH,
      .weight = 0.5,

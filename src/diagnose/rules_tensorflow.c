@@ -215,7 +215,17 @@ static bool first_request(const snug_diagnosis *d)
 
 static bool oom_after_retracing(const snug_diagnosis *d)
 {
-    return sn_is_device_oom(d) || sn_is_killed(d);
+    return sn_is_device_oom(d);
+}
+
+static bool killed_after_retracing(const snug_diagnosis *d)
+{
+    return sn_is_killed(d) && sn_tell_count(d, SN_TELL_TF_RETRACING) >= 2;
+}
+
+static bool one_image(const snug_diagnosis *d)
+{
+    return shape(d) == SN_SHAPE_IMAGE;
 }
 
 static bool xla_mostly(const snug_diagnosis *d, sn_fact_id part, unsigned percent)
@@ -564,6 +574,23 @@ static const sn_rule rows[] = {
      .when = oom_after_retracing,
      .evidence = {SN_TELL_TF_RETRACING},
      .explanation = "tf.function is traced again and again; each trace keeps a graph alive."},
+    {.id = "tf-retracing-killed",
+     .cause = SNUG_CAUSE_LEAK_GRAPH,
+     .weight = 0.49,
+     .all = {SN_TELL_TF_RETRACING},
+     .when = killed_after_retracing,
+     .evidence = {SN_TELL_TF_RETRACING, SN_TELL_KILLED, SN_TELL_EXIT_137},
+     .explanation = "tf.function is traced again and again, each trace keeps a graph alive in the "
+                    "host's memory, and the process was killed for it."},
+    {.id = "tf-one-image",
+     .cause = SNUG_CAUSE_HOST_LOADER,
+     .weight = 0.5,
+     .all = {SN_TELL_TF_OOM_TENSOR},
+     .when = one_image,
+     .evidence = {SN_TELL_TF_OOM_TENSOR},
+     .explanation =
+         "The tensor that failed, {tensor_shape}, is one decoded image ({tensor_bytes}): "
+         "the input pipeline and its queues filled the memory."},
     {.id = "xla-parameters",
      .cause = SNUG_CAUSE_MODEL,
      .weight = 0.75,
@@ -595,6 +622,7 @@ static const sn_rule rows[] = {
      .cause = SNUG_CAUSE_BATCH,
      .weight = 0.45,
      .all = {SN_TELL_XLA_OOM},
+     .none = {SN_TELL_TF_NO_ALGO},
      .when = xla_plain,
      .evidence = {SN_TELL_XLA_OOM},
      .explanation = "A compiled (XLA) step asked for {requested_bytes} at once: that is all its "

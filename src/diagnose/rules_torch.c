@@ -23,7 +23,8 @@ static bool elsewhere_computed(const snug_diagnosis *d)
 static bool elsewhere_named(const snug_diagnosis *d)
 {
     uint64_t room;
-    return sn_fact_has(d, SN_FACT_OTHER_PROCESSES) &&
+    bool own = sn_fact_has(d, SN_FACT_OWN_PROCESS) || sn_fact_has(d, SN_FACT_ALLOCATED);
+    return sn_fact_has(d, SN_FACT_OTHER_PROCESSES) && own &&
            elsewhere(d, SN_MAX(sn_fv(d, SN_FACT_TOTAL) / 8, SN_GIB / 2)) &&
            !sn_add_u64(&room, sn_fv(d, SN_FACT_FREE), sn_fv(d, SN_FACT_HELD_ELSEWHERE)) &&
            sn_fv(d, SN_FACT_REQUESTED) <= room && !sn_is_fragmented(d, 35);

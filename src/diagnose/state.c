@@ -263,6 +263,8 @@ void sn_series_add(snug_diagnosis *d, const char *key, uint64_t bytes, uint64_t 
         *s = (sn_series){.first = bytes, .first_line = line, .stride = 1};
         copy_cut(s->key, sizeof s->key, key, strlen(key));
         d->n_series++;
+    } else if (line && s->last_line == line) {
+        return; /* two words for memory in one line */
     }
     double x = (double)s->n, y = (double)bytes / (double)SN_MIB;
     if (s->n && bytes > s->last)

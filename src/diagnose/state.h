@@ -113,6 +113,7 @@ typedef enum sn_shape_kind {
     SN_SHAPE_OTHER,        /* it can be anything */
     SN_SHAPE_ACTIVATION,   /* its first dimension is a batch */
     SN_SHAPE_SET,          /* its first dimension is a whole set */
+    SN_SHAPE_IMAGE,        /* one decoded image */
     SN_SHAPE_KERNEL,       /* a weight */
     SN_SHAPE_KNOWN_KERNEL, /* the weight of a famous network */
 } sn_shape_kind;

@@ -107,6 +107,31 @@ static bool is_screen_width(size_t w)
     return false;
 }
 
+/* Does the break look like one in place of a space? Behind a punctuation mark, or before a word
+ * that these messages are full of; a cut inside a word or number seldom looks so. */
+static bool breaks_like_chat(const char *left, size_t n, const char *right)
+{
+    static const char *const words[] = {
+        "a",      "allocate", "allocated", "already", "an",       "and",        "array",
+        "by",     "bytes",    "capacity",  "data",    "device",   "fit",        "for",
+        "found",  "free",     "free)",     "from",    "GiB",      "GB",         "has",
+        "in",     "is",       "large",     "memory",  "MiB",      "MB",         "not",
+        "of",     "on",       "or",        "PyTorch", "PyTorch)", "reserved",   "shape",
+        "size",   "tensor",   "that",      "the",     "this",     "to",         "total",
+        "trying", "type",     "with",      "in-use",  "process",  "allocating", "allocated;",
+        "free;",  "cached)",  "use.",      "code",    "file",     "No",         "killed",
+    };
+    if (!n || left[n - 1] == ' ')
+        return false;
+    if (strchr(";,.:)]", left[n - 1]) && right[0] != ' ')
+        return true;
+    size_t len = strcspn(right, " ");
+    for (size_t i = 0; i < SN_LEN(words); i++)
+        if (strlen(words[i]) == len && !strncmp(right, words[i], len))
+            return true;
+    return false;
+}
+
 static size_t first_word(const char *text)
 {
     return strcspn(text, " ");
@@ -123,7 +148,7 @@ typedef enum wrap_kind { WRAP_NONE, WRAP_HARD, WRAP_SOFT } wrap_kind;
 
 static wrap_kind find_wrap(const piece *pieces, size_t n, size_t *width)
 {
-    size_t w = 0, at_width = 0, soft = 0;
+    size_t w = 0, at_width = 0, soft = 0, chat = 0;
     for (size_t i = 0; i < n; i++)
         w = SN_MAX(w, pieces[i].columns);
     *width = w;
@@ -131,11 +156,14 @@ static wrap_kind find_wrap(const piece *pieces, size_t n, size_t *width)
         return WRAP_NONE;
     for (size_t i = 0; i + 1 < n; i++) {
         at_width += pieces[i].columns == w && !begins_record(pieces[i + 1].text);
-        soft += breaks_here(&pieces[i], &pieces[i + 1], w);
+        bool breaks = breaks_here(&pieces[i], &pieces[i + 1], w);
+        soft += breaks;
+        chat += breaks && pieces[i].columns == w &&
+                breaks_like_chat(pieces[i].text, pieces[i].n, pieces[i + 1].text);
     }
-    if (at_width && at_width * 2 >= soft && is_screen_width(w))
+    if (at_width && at_width * 2 >= soft && chat * 2 < at_width + 1 && is_screen_width(w))
         return WRAP_HARD;
-    return soft && w <= 100 ? WRAP_SOFT : WRAP_NONE;
+    return soft && w <= 132 ? WRAP_SOFT : WRAP_NONE;
 }
 
 static void match_joined(snug_diagnosis *d, const piece *pieces, size_t n)
