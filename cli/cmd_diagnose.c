@@ -52,6 +52,17 @@ static const char help_text[] =
 
 /* ---- the screen ---- */
 
+typedef struct screen {
+    FILE *out;
+    bool quiet;
+    bool run; /* of a run: that it could be run watched is no advice any more */
+} screen;
+
+static bool known(const screen *s, const char *advice)
+{
+    return s->run && !strncmp(advice, "snug diagnose -- ", 17);
+}
+
 /* A line of evidence on one line of the screen: the file's own name, the line, what fits of it. */
 static void print_place(FILE *out, const char *head, const snug_evidence *e)
 {
@@ -79,55 +90,54 @@ static void print_evidence(FILE *out, const snug_cause *c, size_t most)
         fprintf(out, "        and %zu more\n", c->n_evidence - most);
 }
 
-static void print_fixes(FILE *out, const snug_cause *c, size_t most)
+static void print_fixes(const screen *s, const snug_cause *c, size_t most)
 {
-    for (size_t i = 0; i < c->n_fixes && i < most; i++) {
+    size_t shown = 0;
+    for (size_t i = 0; i < c->n_fixes && shown < most; i++) {
         char head[16];
-        snprintf(head, sizeof head, i ? "    %zu   " : "fix %zu   ", i + 1);
-        sn_cli_wrap(out, head, c->fixes[i].action, WIDTH);
+        if (known(s, c->fixes[i].action))
+            continue;
+        snprintf(head, sizeof head, shown ? "    %zu   " : "fix %zu   ", shown + 1);
+        shown++;
+        sn_cli_wrap(s->out, head, c->fixes[i].action, WIDTH);
         if (c->fixes[i].why[0])
-            sn_cli_wrap(out, "        ", c->fixes[i].why, WIDTH);
+            sn_cli_wrap(s->out, "        ", c->fixes[i].why, WIDTH);
     }
 }
 
-static void print_cause(FILE *out, const snug_cause *c, bool quiet)
+static void print_cause(const screen *s, const snug_cause *c)
 {
     char head[128];
     snprintf(head, sizeof head, "%s (%.2g): %s", c->name, c->confidence, snug_cause_words(c->id));
-    sn_cli_wrap(out, "cause   ", head, WIDTH);
+    sn_cli_wrap(s->out, "cause   ", head, WIDTH);
     if (c->explanation[0])
-        sn_cli_wrap(out, "why     ", c->explanation, WIDTH);
-    print_evidence(out, c, quiet ? 1 : 4);
-    print_fixes(out, c, quiet ? 1 : 6);
+        sn_cli_wrap(s->out, "why     ", c->explanation, WIDTH);
+    print_evidence(s->out, c, s->quiet ? 1 : 4);
+    print_fixes(s, c, s->quiet ? 1 : 6);
 }
 
-static void print_next(FILE *out, const snug_cause *c)
+static void print_next(const screen *s, const snug_cause *c)
 {
-    if (c->check[0])
-        sn_cli_wrap(out, "next    ", c->check, WIDTH);
+    if (c->check[0] && !known(s, c->check))
+        sn_cli_wrap(s->out, "next    ", c->check, WIDTH);
     if (c->id != SNUG_CAUSE_UNKNOWN)
-        fprintf(out, "more    snug help %s\n", c->name);
+        fprintf(s->out, "more    snug help %s\n", c->name);
 }
 
-static void print_diagnosis(FILE *out, const snug_diagnosis *d, bool quiet)
+static void print_useless(FILE *out, const snug_diagnosis *d)
 {
-    const snug_cause *best = snug_diagnosis_cause(d, 0);
-    if (best->id == SNUG_CAUSE_UNKNOWN && best->confidence <= 0) {
-        fprintf(out,
-                "cause   none found: nothing here speaks of memory, of a limit or of a damaged "
-                "input\n");
-        print_next(out, best);
-        return;
-    }
-    print_cause(out, best, quiet);
-    if (quiet)
-        return;
     for (size_t i = 0; i < snug_diagnosis_n_useless(d); i++) {
         char text[512];
         const snug_useless *u = snug_diagnosis_useless(d, i);
         snprintf(text, sizeof text, "%s: %s", u->advice, u->why);
         sn_cli_wrap(out, i ? "        " : "no use  ", text, WIDTH);
     }
+}
+
+/* The causes after the first, one line of reason each. */
+static void print_others(FILE *out, const snug_diagnosis *d)
+{
+    bool first = true;
     for (size_t i = 1; i < snug_diagnosis_n_causes(d) && i < 4; i++) {
         char text[512];
         const snug_cause *c = snug_diagnosis_cause(d, i);
@@ -135,11 +145,29 @@ static void print_diagnosis(FILE *out, const snug_diagnosis *d, bool quiet)
             continue;
         snprintf(text, sizeof text, "%s (%.2g): %.400s", c->name, c->confidence,
                  c->explanation[0] ? c->explanation : snug_cause_words(c->id));
-        sn_cli_wrap(out, i == 1 ? "or      " : "        ", text, WIDTH);
+        sn_cli_wrap(out, first ? "or      " : "        ", text, WIDTH);
+        first = false;
         if (c->n_evidence && c->evidence[0].line)
             print_place(out, "        ", &c->evidence[0]);
     }
-    print_next(out, best);
+}
+
+static void print_diagnosis(const screen *s, const snug_diagnosis *d)
+{
+    const snug_cause *best = snug_diagnosis_cause(d, 0);
+    if (best->id == SNUG_CAUSE_UNKNOWN && best->confidence <= 0) {
+        fputs("cause   none found: nothing here speaks of memory, of a limit or of a damaged "
+              "input\n",
+              s->out);
+        print_next(s, best);
+        return;
+    }
+    print_cause(s, best);
+    if (s->quiet)
+        return;
+    print_useless(s->out, d);
+    print_others(s->out, d);
+    print_next(s, best);
 }
 
 /* The diagnosis as a JSON object with one more member (NULL: none), which is consumed. */
@@ -313,7 +341,7 @@ static void run_end(const arguments *a, watched *w, const sn_cli_run *run)
     } else if (!a->quiet || !calm) {
         fprintf(stderr, "\nsnug    %s: %s\n", command, snug_watch_summary(w->watch));
         if (!calm) {
-            print_diagnosis(stderr, w->d, a->quiet);
+            print_diagnosis(&(screen){stderr, a->quiet, true}, w->d);
             print_source(a, best);
         } else {
             fputs(run->exit_code || run->signal
@@ -491,7 +519,7 @@ static int do_files(const arguments *a)
     if (!code && a->json)
         code = print_json(d, NULL, NULL);
     else if (!code)
-        print_diagnosis(stdout, d, a->quiet);
+        print_diagnosis(&(screen){stdout, a->quiet, false}, d);
     snug_diagnosis_free(d);
     return code;
 }

@@ -96,7 +96,8 @@ void sn_holders_conclude(sn_holders *h, snug_diagnosis *d, const char *allocator
     char held[32], asked[32], waste[32], free_text[32], block[32], text[512];
     sn_buf line;
     uint64_t over = h->held_bytes > h->asked_bytes ? h->held_bytes - h->asked_bytes : 0;
-    qsort(h->at, h->n, h->at ? sizeof *h->at : 1, larger_first);
+    if (h->n)
+        qsort(h->at, h->n, sizeof *h->at, larger_first);
     sn_fact_set(d, SN_FACT_IN_USE, h->held_bytes, 0);
     sn_fact_set(d, SN_FACT_AVAILABLE, h->free_bytes, 0);
     if (h->largest_bytes)

@@ -28,15 +28,15 @@ static const char style[] =
     "th,td{border-color:#444}.small{color:#bbb}}";
 
 typedef struct series {
-    const char *name, *colour, *dash;
+    const char *name, *colour;
     size_t offset;
 } series;
 
 static const series all_series[] = {
-    {"all processes", "#0b61a4", "", offsetof(sn_sample, tree_bytes)},
-    {"the main process", "#2e8b57", "", offsetof(sn_sample, main_bytes)},
-    {"/dev/shm", "#b8860b", "", offsetof(sn_sample, shm_bytes)},
-    {"GPU", "#8e24aa", "", offsetof(sn_sample, gpu_bytes)},
+    {"all processes", "#0b61a4", offsetof(sn_sample, tree_bytes)},
+    {"the main process", "#2e8b57", offsetof(sn_sample, main_bytes)},
+    {"/dev/shm", "#b8860b", offsetof(sn_sample, shm_bytes)},
+    {"GPU", "#8e24aa", offsetof(sn_sample, gpu_bytes)},
 };
 
 static uint64_t value(const sn_sample *s, const series *of)
@@ -46,9 +46,13 @@ static uint64_t value(const sn_sample *s, const series *of)
     return v;
 }
 
+/* 0 for a series that is not drawn: nothing of it was seen, or it is that of all processes again.
+ */
 static uint64_t highest(const snug_watch *w, const series *of)
 {
     uint64_t most = 0;
+    if (of->offset == offsetof(sn_sample, main_bytes) && w->seen.n < 2)
+        return 0;
     for (size_t i = 0; i < w->samples.n; i++)
         most = SN_MAX(most, value(&w->samples.at[i], of));
     return most;
@@ -218,7 +222,7 @@ snug_status snug_watch_html(snug_watch *w, const snug_diagnosis *d, const char *
     sn_buf_puts_html(b, w->command);
     sn_buf_printf(b, "</title><style>%s</style></head><body><h1>", style);
     sn_buf_puts_html(b, w->command);
-    sn_buf_puts(b, "</h1><p>It ended with ");
+    sn_buf_puts(b, "</h1><p>How it ended: ");
     sn_buf_puts_html(b, w->summary);
     sn_buf_puts(b, "</p><h2>Memory over time</h2>");
     svg(b, w);
