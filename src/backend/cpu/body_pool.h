@@ -112,48 +112,42 @@ static void pool_backward(void *job, int thread, int n_threads)
 #define DROP_BLOCKS 16 /* of Philox, made together: 64 draws */
 
 /* Philox4x32-10 as base/rng.c has it, for blocks of one sample: counter (number, sample << 32 ^
- * block). r[word][block]. */
-V_INLINE void philox_blocks(uint32_t r[4][DROP_BLOCKS], uint64_t key, uint64_t number,
-                            uint32_t sample, const uint32_t *block)
+ * block). A word stands in the lower half of a 64-bit lane; the upper half is anything.
+ * r[word][block]. */
+V_INLINE void philox_blocks(uint64_t r[4][DROP_BLOCKS], uint64_t key, uint64_t number,
+                            uint32_t sample, const uint64_t *block)
 {
-    uint32_t c0[DROP_BLOCKS], c1[DROP_BLOCKS], c2[DROP_BLOCKS], c3[DROP_BLOCKS];
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int i = 0; i < DROP_BLOCKS; i++) {
-        c0[i] = (uint32_t)number;
-        c1[i] = (uint32_t)(number >> 32);
-        c2[i] = block[i];
-        c3[i] = sample;
-    }
-    for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < DROP_BLOCKS; i++) {
-            uint64_t p0 = UINT64_C(0xD2511F53) * c0[i], p1 = UINT64_C(0xCD9E8D57) * c2[i];
-            uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
-            uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-            c1[i] = (uint32_t)p1;
-            c3[i] = (uint32_t)p0;
-            c0[i] = n0;
-            c2[i] = n2;
+    const vd m0 = v_set1_word(UINT32_C(0xD2511F53)), m1 = v_set1_word(UINT32_C(0xCD9E8D57));
+    for (int i = 0; i < DROP_BLOCKS; i += VW / 2) {
+        vd c0 = v_set1_word((uint32_t)number), c1 = v_set1_word((uint32_t)(number >> 32)), c2;
+        vd c3 = v_set1_word(sample);
+        uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+        memcpy(&c2, block + i, sizeof c2);
+        for (int round = 0; round < 10; round++) {
+            vd p0 = v_mul_word(m0, c0), p1 = v_mul_word(m1, c2);
+            c0 = v_xor(v_xor(v_upper(p1), c1), v_set1_word(k0));
+            c2 = v_xor(v_xor(v_upper(p0), c3), v_set1_word(k1));
+            c1 = p1;
+            c3 = p0;
+            k0 += UINT32_C(0x9E3779B9);
+            k1 += UINT32_C(0xBB67AE85);
         }
-        k0 += UINT32_C(0x9E3779B9);
-        k1 += UINT32_C(0xBB67AE85);
+        memcpy(r[0] + i, &c0, sizeof c0);
+        memcpy(r[1] + i, &c1, sizeof c1);
+        memcpy(r[2] + i, &c2, sizeof c2);
+        memcpy(r[3] + i, &c3, sizeof c3);
     }
-    memcpy(r[0], c0, sizeof c0);
-    memcpy(r[1], c1, sizeof c1);
-    memcpy(r[2], c2, sizeof c2);
-    memcpy(r[3], c3, sizeof c3);
 }
 
 /* Factors of the 64 elements of 16 blocks: scale or 0, in the order of the elements. */
-V_INLINE void drop_factors(const sn_cpu_drop_job *j, uint32_t sample, const uint32_t *block,
+V_INLINE void drop_factors(const sn_cpu_drop_job *j, uint32_t sample, const uint64_t *block,
                            float *factor)
 {
-    uint32_t r[4][DROP_BLOCKS];
+    uint64_t r[4][DROP_BLOCKS];
     philox_blocks(r, j->key, j->number, sample, block);
     for (int i = 0; i < DROP_BLOCKS; i++)
-        for (int k = 0; k < 4; k++) {
-            float draw = (float)(r[k][i] >> 8) * (1.0f / 16777216.0f);
-            factor[4 * i + k] = draw >= j->rate ? j->scale : 0.0f;
-        }
+        for (int k = 0; k < 4; k++)
+            factor[4 * i + k] = (uint32_t)r[k][i] >> 8 >= j->threshold ? j->scale : 0.0f;
 }
 
 /* A dropped element is 0 whatever it was. */
@@ -171,10 +165,10 @@ static void drop_plain(void *job, int thread, int n_threads)
     for (int64_t i = first; i < last; i++) {
         int64_t s = i / chunks, e = i % chunks * 4 * DROP_BLOCKS;
         int64_t left = j->each - e < 4 * DROP_BLOCKS ? j->each - e : 4 * DROP_BLOCKS;
-        uint32_t block[DROP_BLOCKS];
+        uint64_t block[DROP_BLOCKS];
         float factor[4 * DROP_BLOCKS];
         for (int k = 0; k < DROP_BLOCKS; k++)
-            block[k] = (uint32_t)(e / 4 + k);
+            block[k] = (uint64_t)(e / 4 + k);
         drop_factors(j, (uint32_t)(j->first_sample + (uint64_t)s), block, factor);
         drop_write(j->x + s * j->each + e, j->y + s * j->each + e, factor, left);
     }
@@ -189,11 +183,11 @@ static void drop_blocked(void *job, int thread, int n_threads)
     for (int64_t u = first; u < last; u++) {
         int64_t s = u / blocks, c0 = u % blocks * VW, step = DROP_BLOCKS / per;
         for (int64_t p = 0; p < j->pixels; p += step) {
-            uint32_t block[DROP_BLOCKS];
+            uint64_t block[DROP_BLOCKS];
             float factor[4 * DROP_BLOCKS];
             int64_t left = (j->pixels - p < step ? j->pixels - p : step) * VW;
             for (int64_t k = 0; k < DROP_BLOCKS; k++)
-                block[k] = (uint32_t)(((p + k / per) * j->c + c0) / 4 + k % per);
+                block[k] = (uint64_t)(((p + k / per) * j->c + c0) / 4 + k % per);
             drop_factors(j, (uint32_t)(j->first_sample + (uint64_t)s), block, factor);
             drop_write(j->x + (u * j->pixels + p) * VW, j->y + (u * j->pixels + p) * VW, factor,
                        left);

@@ -9,6 +9,8 @@
 #include "backend/cpu/kernels.h"
 #include "base/rng.h"
 
+#include <math.h>
+
 #define TASK_STATE(type, task, err)                                                                \
     type *j = sn_arena_alloc(&(task)->exec->arena, sizeof *j);                                     \
     if (!j)                                                                                        \
@@ -268,7 +270,8 @@ static snug_status prepare_dropout(sn_cpu_task *t, snug_error *err)
     j->each = j->n ? sn_shape_n(s) / j->n : 0;
     if (t->out[0].layout.kind == SN_LAYOUT_BLOCKED)
         sn_cpu_planes(&t->out[0].desc, true, &j->n, &j->pixels, &j->c);
-    j->rate = a->rate;
+    /* Draws are whole multiples of 2^-24: the comparison with the rate is one of whole numbers. */
+    j->threshold = (uint32_t)ceil((double)a->rate * 16777216.0);
     j->scale = a->rate < 1 ? 1.0f / (1.0f - a->rate) : 0.0f;
     j->x = t->in[0].data;
     j->y = t->out[0].data;

@@ -22,8 +22,8 @@ void sn_cpu_parallel(const sn_cpu_device *device, void (*fn)(void *, int, int), 
     fn(context, omp_get_thread_num(), omp_get_num_threads());
 }
 
-void sn_cpu_parallel_over(const sn_cpu_device *device, uint64_t bytes,
-                          void (*fn)(void *, int, int), void *context)
+void sn_cpu_parallel_over(const sn_cpu_device *device, uint64_t bytes, void (*fn)(void *, int, int),
+                          void *context)
 {
     if (bytes < 64 * SN_KIB)
         fn(context, 0, 1);

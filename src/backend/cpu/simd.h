@@ -123,7 +123,8 @@ typedef struct sn_cpu_depth_job {
 typedef struct sn_cpu_drop_job {
     int64_t n, each, pixels, c;
     uint64_t key, number, first_sample;
-    float rate, scale;
+    uint32_t threshold; /* a draw of 24 bits is kept from here on */
+    float scale;
     const float *x;
     float *y;
 } sn_cpu_drop_job;

@@ -136,6 +136,24 @@ V_INLINE vm v_eq(vf a, vf b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
 }
+/* Words in 64-bit lanes; v_mul_word multiplies the lower halves. */
+typedef __m512i vd;
+V_INLINE vd v_mul_word(vd a, vd b)
+{
+    return _mm512_mul_epu32(a, b);
+}
+V_INLINE vd v_set1_word(uint32_t x)
+{
+    return _mm512_set1_epi64((int64_t)x);
+}
+V_INLINE vd v_xor(vd a, vd b)
+{
+    return _mm512_xor_si512(a, b);
+}
+V_INLINE vd v_upper(vd a)
+{
+    return _mm512_srli_epi64(a, 32);
+}
 
 #elif VEC_ISA == 8
 #include <immintrin.h>
@@ -262,6 +280,23 @@ V_INLINE vf v_load_u8(const uint8_t *p)
     return _mm256_cvtepi32_ps(
         _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
+typedef __m256i vd;
+V_INLINE vd v_mul_word(vd a, vd b)
+{
+    return _mm256_mul_epu32(a, b);
+}
+V_INLINE vd v_set1_word(uint32_t x)
+{
+    return _mm256_set1_epi64x((int64_t)x);
+}
+V_INLINE vd v_xor(vd a, vd b)
+{
+    return _mm256_xor_si256(a, b);
+}
+V_INLINE vd v_upper(vd a)
+{
+    return _mm256_srli_epi64(a, 32);
+}
 
 #else /* any processor: the compiler's own vectors */
 #define VW 8
@@ -387,6 +422,24 @@ V_INLINE vf v_load_u8(const uint8_t *p)
     for (int i = 0; i < VW; i++)
         v[i] = p[i];
     return v;
+}
+typedef uint64_t vd __attribute__((vector_size(32)));
+V_INLINE vd v_set1_word(uint32_t x)
+{
+    return (vd){x, x, x, x};
+}
+V_INLINE vd v_mul_word(vd a, vd b)
+{
+    vd lower = v_set1_word(UINT32_MAX);
+    return (a & lower) * (b & lower);
+}
+V_INLINE vd v_xor(vd a, vd b)
+{
+    return a ^ b;
+}
+V_INLINE vd v_upper(vd a)
+{
+    return a >> 32;
 }
 #endif
 
