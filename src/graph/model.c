@@ -266,7 +266,7 @@ static snug_tensor add_input(snug_model *model, sn_shape shape)
     if (model->has_input) {
         return sn_model_fail(model, SNUG_E_USAGE, "a model has one input");
     }
-    if (sn_model_begin(model, "input", "InputLayer", NULL, NULL, 0) == SIZE_MAX) {
+    if (sn_model_begin(model, "input_layer", "InputLayer", NULL, NULL, 0) == SIZE_MAX) {
         return -1;
     }
     uint64_t count;
