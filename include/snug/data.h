@@ -130,7 +130,8 @@ typedef struct snug_data_options {
     int lenient;                  /* 1: no classes, one class or no sample at all is no error (scan,
                                      predict) */
     uint64_t decode_bytes; /* bound for decoding one large image (progressive JPEG, interlaced
-                              PNG need all of it at once); 0: 64 MiB */
+                              PNG need all of it at once); 0: 40 MiB, which
+                                 12 million pixels take */
     snug_augment augment;  /* none */
 } snug_data_options;
 

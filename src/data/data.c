@@ -62,7 +62,7 @@ snug_status sn_data_options_check(snug_data_options *out, const snug_data_option
         out->struct_size = sizeof *out;
     }
     if (!out->decode_bytes)
-        out->decode_bytes = 64 * SN_MIB;
+        out->decode_bytes = 40 * SN_MIB;
     return check_values(out, err);
 }
 
