@@ -129,9 +129,8 @@ typedef struct snug_data_options {
                                      classes.txt beside DATA if present, else the numbers */
     int lenient;                  /* 1: no classes, one class or no sample at all is no error (scan,
                                      predict) */
-    uint64_t decode_bytes; /* bound for decoding one large image (progressive JPEG, interlaced
-                              PNG need all of it at once); 0: 40 MiB, which
-                                 12 million pixels take */
+    uint64_t decode_bytes; /* bound for decoding one large image (progressive JPEG and interlaced
+                              PNG need all of it at once); 0: 40 MiB, what 12 million pixels take */
     snug_augment augment;  /* none */
 } snug_data_options;
 

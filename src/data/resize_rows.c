@@ -54,11 +54,12 @@ __attribute__((target("avx2"))) static inline __m256 two_pixels(const uint8_t *a
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_insert_epi32(_mm_cvtsi32_si128(p), q, 1)));
 }
 
-/* Three channels, two pixels a time in four lanes each: the fourth lane is the next pixel's first
- * and is overwritten by it. */
+/* Three channels, two pixels a time in four lanes each, then closed up to six; the last two lanes
+ * are overwritten by the next two pixels. */
 __attribute__((target("avx2"))) static void lerp_x_rgb(float *out, const uint8_t *row,
                                                        const sn_tap *taps, int64_t n)
 {
+    const __m256i close_up = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
     int64_t i = 0;
 
     for (; i + 2 <= n; i += 2, taps += 2, out += 6) {
@@ -67,8 +68,7 @@ __attribute__((target("avx2"))) static void lerp_x_rgb(float *out, const uint8_t
         __m256 f =
             _mm256_insertf128_ps(_mm256_broadcast_ss(&taps[0].f), _mm_broadcast_ss(&taps[1].f), 1);
         __m256 v = _mm256_add_ps(lo, _mm256_mul_ps(_mm256_sub_ps(hi, lo), f));
-        _mm_storeu_ps(out, _mm256_castps256_ps128(v));
-        _mm_storeu_ps(out + 3, _mm256_extractf128_ps(v, 1));
+        _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(v, close_up));
     }
     if (i < n)
         lerp_x_body(out, row, taps, 1, 3);
