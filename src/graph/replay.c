@@ -4,6 +4,8 @@
  *  - the output of an operator that costs about a pass over memory, where everything that it reads
  *    is kept anyway. BatchNorm + ReLU is replayed from the convolution's output with the saved
  *    statistics, so that neither is saved twice; running statistics are not touched by a replay;
+ *  - the output of a residual block, from that of the block before and the normalizations inside
+ *    the addition. Nothing is found again from what is found again so: every second one is kept;
  *  - the convolutions that give back most bytes for their arithmetic (a 1x1 that widens a large
  *    image), up to CONV_SHARE of the step's arithmetic.
  * A replay is the same operator on the same bits with the same weights, so its bits are the same.
@@ -14,6 +16,8 @@
 
 /* Share of the step's arithmetic that replayed convolutions may cost. */
 #define CONV_SHARE .015
+
+enum { INSIDE = 1 }; /* steps inside an operator's replay: the normalization in an addition */
 
 typedef struct replayer {
     sn_graph *graph;
@@ -34,9 +38,9 @@ static bool is_cheap(const sn_node *node)
     case SN_OP_PAD2D:
     case SN_OP_SCALAR:
     case SN_OP_DROPOUT:
-        return true;
+    case SN_OP_BINARY:
     case SN_OP_ACTIVATION:
-        return !sn_act_from_output(&node->attrs.act);
+        return true;
     default:
         return false;
     }
@@ -54,10 +58,18 @@ static int replay_inputs(const sn_node *node, sn_ref in[SN_MAX_IN])
     return node->n_in;
 }
 
+/* What nobody in backward reads, and what only a replay of its reader would need. */
+static bool is_inside(const replayer *r, sn_ref ref)
+{
+    return r->graph->values.at[ref].kind == SN_VALUE_TEMP && r->first_use[ref] == UINT32_MAX &&
+           !r->dropped[ref] && r->graph->values.at[ref].producer != UINT32_MAX;
+}
+
 /* Is every input still there when the replay runs at node `at`, without being kept for it alone? A
- * dropped input is found again itself. */
+ * dropped input is found again itself. So is a cheap one that backward does not read, from inputs
+ * that are kept, `depth` steps down. */
 static bool inputs_are_kept(const replayer *r, const sn_node *node, uint32_t at,
-                            bool may_be_dropped)
+                            bool may_be_dropped, int depth)
 {
     sn_ref in[SN_MAX_IN];
     int n = replay_inputs(node, in);
@@ -72,6 +84,11 @@ static bool inputs_are_kept(const replayer *r, const sn_node *node, uint32_t at,
             }
         } else if (r->dropped[in[i]]) {
             if (!may_be_dropped) {
+                return false;
+            }
+        } else if (depth > 0 && is_inside(r, in[i])) {
+            const sn_node *inside = &r->graph->nodes.at[value->producer];
+            if (!is_cheap(inside) || !inputs_are_kept(r, inside, at, false, depth - 1)) {
                 return false;
             }
         } else if (r->first_use[in[i]] == UINT32_MAX || r->last_use[in[i]] < at) {
@@ -180,6 +197,17 @@ static double node_flops(const sn_graph *graph, const sn_node *node)
     return cost.flops;
 }
 
+/* Drops the node's output, and what only its replay makes. */
+static void drop(replayer *r, const sn_node *node)
+{
+    r->dropped[node->out[0]] = true;
+    for (int i = 0; i < node->n_in; i++) {
+        if (node->in[i] != SN_NO_REF && is_inside(r, node->in[i])) {
+            drop(r, &r->graph->nodes.at[r->graph->values.at[node->in[i]].producer]);
+        }
+    }
+}
+
 static void drop_cheap(replayer *r)
 {
     const sn_graph *graph = r->graph;
@@ -190,8 +218,8 @@ static void drop_cheap(replayer *r)
         }
         sn_ref y = node->out[0];
         if (r->first_use[y] != UINT32_MAX && !graph->values.at[y].keep &&
-            inputs_are_kept(r, node, r->first_use[y], false)) {
-            r->dropped[y] = true;
+            inputs_are_kept(r, node, r->first_use[y], false, INSIDE)) {
+            drop(r, node);
         }
     }
 }
@@ -229,7 +257,7 @@ static void drop_convolutions(replayer *r)
                                                                                    : SN_NO_REF;
             if (y == SN_NO_REF || r->dropped[y] || graph->values.at[y].keep ||
                 r->first_use[y] == UINT32_MAX || feeds_a_replay(r, y) ||
-                !inputs_are_kept(r, node, r->first_use[y], true)) {
+                !inputs_are_kept(r, node, r->first_use[y], true, 0)) {
                 continue;
             }
             double flops = node_flops(graph, node);

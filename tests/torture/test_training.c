@@ -38,8 +38,11 @@ static snug_model *network(void)
     snug_tensor x = snug_input(m, SIZE, SIZE, CHANNELS);
     x = snug_relu(m, snug_batch_norm(m, conv(m, x, 6, 3, 1), NULL), 0, NULL);
     snug_tensor a = snug_relu(m, snug_batch_norm(m, conv(m, x, 6, 3, 1), NULL), 6, NULL);
-    snug_tensor b = conv(m, a, 6, 1, 1);
+    snug_tensor b = snug_batch_norm(m, conv(m, a, 6, 1, 1), NULL);
     x = snug_relu(m, snug_add(m, x, b, NULL), 0, NULL);
+    b = snug_batch_norm(m, conv(m, x, 6, 3, 1), NULL);
+    x = snug_relu(m, snug_add(m, x, b, NULL), 0, NULL);
+    x = conv(m, x, 6, 1, 1);
     x = snug_max_pool2d(m, x, NULL);
     snug_conv_options depthwise = {SNUG_CONV_DEFAULTS, .kernel = {3, 3}, .padding = SNUG_SAME};
     snug_tensor c = snug_depthwise_conv2d(m, x, &depthwise);
@@ -153,6 +156,30 @@ static void train_with(const char *spec, uint64_t seed, snug_optimizer optimizer
 static void train(const char *spec, uint64_t seed, snug_optimizer optimizer, bool keep, result *out)
 {
     train_with(spec, seed, optimizer, keep, NULL, out);
+}
+
+/* A residual block's output is found again: the normalization inside the addition, too. */
+static void what_is_replayed(void **state)
+{
+    for (int keep = 0; keep < 2; keep++) {
+        snug_error err = SNUG_ERROR_INIT;
+        snug_model *model = network();
+        snug_plan *plan;
+        snug_plan_options o = {SNUG_PLAN_DEFAULTS, .batch = BATCH, .device = "null:1GiB",
+                               .keep_activations = keep};
+        assert_int_equal(snug_plan_new(&plan, model, &o, &err), SNUG_OK);
+        const sn_graph *g = sn_plan_graph(plan, SN_GRAPH_TRAIN);
+        int additions = 0, normalizations = 0;
+        for (size_t i = 0; i < g->nodes.n; i++) {
+            additions += g->nodes.at[i].is_replay && g->nodes.at[i].op == SN_OP_BINARY;
+            normalizations +=
+                g->nodes.at[i].is_replay && g->nodes.at[i].op == SN_OP_BATCH_NORM_APPLY;
+        }
+        assert_int_equal(additions > 0, !keep);
+        assert_int_equal(normalizations > 1, !keep);
+        snug_plan_free(plan);
+        snug_model_free(model);
+    }
 }
 
 static const snug_optimizer sgd = {.kind = SNUG_SGD, .lr = 0.05f, .momentum = 0.9f};
@@ -286,11 +313,10 @@ static void leaks_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(with_sgd),
-                                       cmocka_unit_test(with_adam),
-                                       cmocka_unit_test(with_clipping),
-                                       cmocka_unit_test(it_learns),
-                                       cmocka_unit_test(a_broken_plan_shows),
-                                       cmocka_unit_test(leaks_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_replayed), cmocka_unit_test(with_sgd),
+        cmocka_unit_test(with_adam),        cmocka_unit_test(with_clipping),
+        cmocka_unit_test(it_learns),        cmocka_unit_test(a_broken_plan_shows),
+        cmocka_unit_test(leaks_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
