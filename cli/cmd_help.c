@@ -8,7 +8,17 @@
 #include <strings.h>
 
 #include "cli.h"
+#include "options.h"
 #include "topics.h"
+
+static void print_statuses(void)
+{
+    puts("# Statuses\n\nMade from SNUG_STATUS_LIST in include/snug/error.h.\n\n"
+         "| status | exit code | meaning |\n|---|---|---|");
+#define ROW(name, exit_code, meaning) printf("| `%s` | %d | %s |\n", #name, exit_code, meaning);
+    SNUG_STATUS_LIST(ROW)
+#undef ROW
+}
 
 static void print_verbs(void)
 {
@@ -102,6 +112,18 @@ static int find_topics(int n, char **words)
 
 int snug_cmd_help(int argc, char **argv)
 {
+    if (argc == 2 && !strcmp(argv[1], "--options")) { /* for the build: the reference page */
+        sn_cli_print_reference();
+        return SN_EXIT_DONE;
+    }
+    if (argc == 2 && !strcmp(argv[1], "--statuses")) {
+        print_statuses();
+        return SN_EXIT_DONE;
+    }
+    if (argc == 2 && !strcmp(argv[1], "--man")) { /* for the build: snug.1 */
+        sn_cli_print_man();
+        return SN_EXIT_DONE;
+    }
     if (argc < 2 || argv[1][0] == '-') {
         print_verbs();
         return SN_EXIT_DONE;

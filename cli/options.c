@@ -178,6 +178,56 @@ void sn_cli_print_reference(void)
     }
 }
 
+/* Text as troff takes it: a hyphen is a hyphen, a leading dot no request. */
+static void print_troff(const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '-' || *c == '\\')
+            putchar('\\');
+        if ((*c == '.' || *c == '\'') && c == text)
+            fputs("\\&", stdout);
+        putchar(*c);
+    }
+}
+
+void sn_cli_print_man(void)
+{
+    size_t n;
+    const sn_cli_verb *all = sn_cli_verbs(&n);
+    puts(".TH SNUG 1\n.SH NAME\nsnug \\- train neural networks in the memory you have\n.SH "
+         "SYNOPSIS\n"
+         ".B snug\nVERB [ARGUMENTS] [OPTIONS]\n.SH VERBS");
+    for (size_t i = 0; i < n; i++) {
+        printf(".TP\n.B %s\n", all[i].name);
+        print_troff(all[i].help);
+        putchar('\n');
+    }
+    for (size_t v = 0; v < sizeof verbs / sizeof verbs[0]; v++) {
+        printf(".SH OPTIONS OF %s\n", verbs[v].name);
+        print_troff(verbs[v].usage);
+        putchar('\n');
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            if (!(rows[i].verbs & verbs[v].verb))
+                continue;
+            fputs(".TP\n.B ", stdout);
+            if (rows[i].letter)
+                printf("\\-%c, ", rows[i].letter);
+            fputs("\\-\\-", stdout);
+            print_troff(rows[i].name);
+            if (rows[i].argument) {
+                putchar(' ');
+                print_troff(rows[i].argument);
+            }
+            putchar('\n');
+            print_troff(rows[i].help);
+            putchar('\n');
+        }
+    }
+    puts(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 does not fit the budget, 4 bad "
+         "input, 130\n"
+         "interrupted (saved first).");
+}
+
 static const option_row *find_long(const char *name, size_t n, int verb)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -45,5 +45,7 @@ typedef struct sn_cli_args {
 int sn_cli_parse_args(sn_cli_args *args, int verb, int argc, char **argv);
 /* All options of all verbs as a Markdown page, for the generated reference. */
 void sn_cli_print_reference(void);
+/* The man page snug(1). */
+void sn_cli_print_man(void);
 
 #endif
