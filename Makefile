@@ -17,7 +17,7 @@ NINJA = ninja -j $(JOBS)
 	bench-peers fmt fmt-check install fuzz clean release-tests asan-tests tsan-tests clang-tests
 
 all: deps build/build.ninja
-	@$(NINJA) -C build snug snug_cli
+	@$(NINJA) -C build snug snug_cli pages
 
 help:
 	@echo 'make               build/snug and build/libsnug.so'

@@ -306,6 +306,10 @@ int sn_cli_setup_data(sn_cli_setup *setup, const char *path)
     o->height = setup->height;
     o->width = setup->width;
     o->channels = setup->channels;
+    if (setup->budget_bytes) { /* a small budget leaves little for one huge progressive JPEG */
+        uint64_t share = setup->budget_bytes / 16;
+        o->decode_bytes = share < 8 << 20 ? 8 << 20 : share < 64 << 20 ? share : 64 << 20;
+    }
     if (o->scale == SNUG_SCALE_AUTO)
         o->scale = family_scale(setup->model_spec);
     if (snug_data_open(&setup->data, path, o, &err))

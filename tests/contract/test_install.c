@@ -55,9 +55,7 @@ static void the_files_are_there(void **state)
     assert_contains(r.out, "/libsnug.so.0\n");
     assert_contains(r.out, "/pkgconfig/snug.pc\n");
     test_result_free(&r);
-    char man[SN_TEST_PATH];
-    assert_int_equal(is_installed("share/man/man1/snug.1"),
-                     test_exists(test_source_path(man, "docs/snug.1")));
+    assert_true(is_installed("share/man/man1/snug.1"));
     r = run("readelf -d $(find $STAGE -name libsnug.so)");
     assert_contains(r.out, "soname: [libsnug.so.0]");
     test_result_free(&r);
