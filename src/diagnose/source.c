@@ -543,15 +543,18 @@ static void walk_all(sn_scan *scan, const sn_py_module *module)
         sn_src_check_class(scan, c);
 }
 
-/* Lists of decoded samples that nothing else was said about. */
+/* Lists of decoded samples, where nothing else was said about a set in memory. */
 static void report_lists(sn_scan *scan)
 {
+    for (size_t k = 0; k < scan->report->n; k++)
+        if (sn_trap_cause(scan->report->at[k].trap) == SNUG_CAUSE_DATASET)
+            return;
     for (size_t i = 0; i < scan->n_values; i++) {
         const sn_value *v = &scan->values[i];
         bool told =
             v->kind != SN_V_SET || v->array || !v->certain || v->reported || sn_src_is_small(v);
         for (size_t k = 0; k < scan->report->n && !told; k++)
-            told = scan->report->at[k].line == v->line || scan->report->at[k].other_line == v->line;
+            told = scan->report->at[k].line == v->line;
         if (!told)
             sn_src_report(scan, SN_TRAP_ACCUMULATE, 0.5, v->line, 0,
                           "The list gathers every decoded sample in RAM (%s).",

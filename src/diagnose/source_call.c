@@ -273,9 +273,8 @@ static bool load_call(sn_scan *scan, const call *c, sn_value *out)
     } else if (sn_src_mentions(c->path, "librosa.load|wavfile.read|torchaudio.load|sf.read|"
                                         "soundfile.read|nib.load|sitk.readimage")) {
         *out = decoded(scan, c, 4);
-    } else if (named(c, "load|fromfile|loadtxt|loadmat|genfromtxt") &&
-               (sn_str_starts(c->path, "np.") || sn_str_starts(c->path, "numpy.") ||
-                named(c, "loadmat"))) {
+    } else if (named(c, "load|fromfile|loadtxt|genfromtxt") &&
+               (sn_str_starts(c->path, "np.") || sn_str_starts(c->path, "numpy."))) {
         if (sn_py_arg(c->node, 1, "mmap_mode") &&
             !sn_py_is(sn_py_arg(c->node, 1, "mmap_mode"), "None"))
             return *out = sn_src_value(SN_V_PLAIN, c->line), true;
@@ -787,6 +786,10 @@ static bool container_call(sn_scan *scan, const call *c, sn_value *out)
             sn_src_check_kept(scan, name, &v, c->line, false);
         return true;
     }
+    const sn_py_node *last = c->n_args <= SN_SRC_CALLS ? c->nodes[c->n_args - 1] : NULL;
+    if (last && last->kind == SN_PY_LIST && !named(c, "extend")) /* [image, label]: one sample */
+        for (const sn_py_node *p = last->list; p && v.kind != SN_V_IMAGE; p = p->next)
+            v = sn_src_eval(scan, p);
     bool sample = v.kind == SN_V_IMAGE || (v.kind == SN_V_SET && named(c, "extend"));
     if (!sample || named(c, "update|put"))
         return true;
@@ -799,7 +802,7 @@ static bool container_call(sn_scan *scan, const call *c, sn_value *out)
         v.array = v.decoded = false;
         v.line = c->line;
         v.count = -1;
-        sn_src_bind_target(scan, c->receiver, v);
+        sn_src_rebind(scan, c->receiver, v);
     }
     return true;
 }

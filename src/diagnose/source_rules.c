@@ -12,6 +12,8 @@
 
 /* Below this a set in memory is nobody's trouble. */
 #define SMALL_BYTES (256 * SN_MIB)
+/* Samples below it are digits or thumbnails: ten thousands of them fit anywhere. */
+#define SMALL_SAMPLE (16 * SN_KIB)
 /* A photo as most networks take it, where the code does not say. */
 #define USUAL_BYTES (224 * 224 * 3 * 4)
 
@@ -94,8 +96,10 @@ uint64_t sn_src_set_bytes(const sn_value *v)
 bool sn_src_is_small(const sn_value *v)
 {
     uint64_t bytes = sn_src_set_bytes(v);
+    uint64_t sample = sn_src_sample_bytes(v);
     bool empty = v->n_dims && v->count == 0;
-    return v->small || empty || (bytes && bytes < SMALL_BYTES);
+    bool thumbnails = v->count < 0 && sample && sample < SMALL_SAMPLE;
+    return v->small || empty || thumbnails || (bytes && bytes < SMALL_BYTES);
 }
 
 static const char *type_name(unsigned width)
@@ -242,6 +246,8 @@ void sn_src_check_kept(sn_scan *scan, const char *name, const sn_value *v, uint3
                                           : SN_TRAP_OUTPUT_ON_GPU;
     if (!scan->torch || (!v->grad && (sum || v->kind == SN_V_LOSS || !v->device)))
         return;
+    if (scan->func && sn_py_stmt_is(scan->func->def, "forward"))
+        return; /* what a forward pass gathers it returns */
     if (sn_map_find_str(&scan->flows, name))
         return; /* it flows into a loss that is differentiated: kept on purpose */
     if (scan->n_loops) {
@@ -253,8 +259,7 @@ void sn_src_check_kept(sn_scan *scan, const char *name, const sn_value *v, uint3
             snprintf(kept->name, sizeof kept->name, "%s", name);
         }
     } else if (sn_str_starts(name, "self.") && scan->func &&
-               !sn_py_stmt_is(scan->func->def, "__init__") &&
-               !sn_py_stmt_is(scan->func->def, "forward") && !sum) {
+               !sn_py_stmt_is(scan->func->def, "__init__") && !sum) {
         sn_src_report(
             scan, trap, 0.65, line, 0,
             "%.40s keeps a tensor at each call, with the graph that made it: memory grows "

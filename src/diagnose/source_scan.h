@@ -51,6 +51,7 @@ typedef struct sn_value {
     bool small;        /* known to be small */
     bool bounded;      /* FILES, RANGE: a slice, a batch */
     bool reported;     /* SET: an alarm stands already */
+    bool grown;        /* SET: filled inside a function: its first [] means nothing */
     bool certain;      /* SET: surely images or large */
     bool decoded;      /* TFDATA: elements are decoded */
     bool records;      /* TFDATA: elements are encoded records */
@@ -126,6 +127,8 @@ sn_value sn_src_value(sn_value_kind kind, uint32_t line);
 sn_value sn_src_lookup(sn_scan *scan, const char *path);
 void sn_src_bind(sn_scan *scan, const char *path, sn_value value);
 void sn_src_bind_target(sn_scan *scan, const sn_py_node *target, sn_value value);
+/* The same for something that is changed, not assigned: in the scope where it was made. */
+void sn_src_rebind(sn_scan *scan, const sn_py_node *target, sn_value value);
 /* What one turn over iter gives, bound to target. */
 void sn_src_bind_loop(sn_scan *scan, const sn_py_node *target, const sn_py_node *iter);
 /* Whether name is one of the words of list ("a|b|c"). */

@@ -82,7 +82,8 @@ void sn_src_bind(sn_scan *scan, const char *path, sn_value value)
     key_of(scan, key, sizeof key, path);
     uint64_t *at = sn_map_find_str(&scan->names, key);
     if (at) {
-        scan->values[*at] = value;
+        if (value.kind != SN_V_LIST || !scan->values[*at].grown)
+            scan->values[*at] = value;
         return;
     }
     if (scan->n_values == scan->cap_values) {
@@ -187,6 +188,25 @@ void sn_src_bind_target(sn_scan *scan, const sn_py_node *target, sn_value value)
     }
 }
 
+void sn_src_rebind(sn_scan *scan, const sn_py_node *target, sn_value value)
+{
+    char path[128], key[192];
+    sn_py_path(path, sizeof path, target);
+    key_of(scan, key, sizeof key, path);
+    for (const sn_func *f = scan->func; f && target->kind == SN_PY_NAME; f = f->outer) {
+        if (sn_map_find_str(&scan->names, key))
+            break;
+        snprintf(key, sizeof key, "%u:%s", f->outer ? f->outer->id : 0, path);
+        uint64_t *at = sn_map_find_str(&scan->names, key);
+        if (at) {
+            value.grown = true;
+            scan->values[*at] = value;
+            return;
+        }
+    }
+    sn_src_bind_target(scan, target, value);
+}
+
 static sn_value element_of(const sn_value *v, uint32_t line)
 {
     sn_value e = sn_src_value(SN_V_UNKNOWN, line);
@@ -255,7 +275,17 @@ void sn_src_bind_loop(sn_scan *scan, const sn_py_node *target, const sn_py_node 
     } else {
         sn_value v = sn_src_eval(scan, iter);
         sn_value e = element_of(&v, iter->line);
-        if (call_is(iter, "walk") && tuple) { /* folder, folders, names */
+        char name[128] = "";
+        if (tuple && target->list)
+            sn_py_path(name, sizeof name, target->list);
+        if (v.kind == SN_V_LOADER && tuple &&
+            (sn_src_one_of(name, strlen(name), "x|X|xb|data") ||
+             sn_src_mentions(name, "image|img|input|frame|pixel|pictur"))) {
+            e = sn_src_value(SN_V_IMAGE, iter->line); /* a batch of them */
+            e.certain = true;
+            sn_src_bind_target(scan, target, sn_src_value(SN_V_UNKNOWN, iter->line));
+            sn_src_bind_target(scan, target->list, e);
+        } else if (call_is(iter, "walk") && tuple) { /* folder, folders, names */
             sn_src_bind_target(scan, nth(target->list, 1), sn_src_value(SN_V_FILES, iter->line));
             sn_src_bind_target(scan, nth(target->list, 2), sn_src_value(SN_V_FILES, iter->line));
         } else {
