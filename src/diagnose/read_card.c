@@ -314,6 +314,7 @@ static const sn_pattern rows[] = {
     {"CL_OUT_OF_HOST_MEMORY", NULL, 0, NO, read_opencl, false},
     {"CL_INVALID_BUFFER_SIZE", NULL, 0, NO, read_opencl, false},
     {"Free memory on device (", NULL, 0, NO, read_vllm, false},
+    {"no longer supports this GPU", NULL, SN_TELL_LIB_ARCH, SN_FRAMEWORK_PYTORCH, NULL, false},
     {"driver version is insufficient", NULL, SN_TELL_LIB_DRIVER, NO, NULL, false},
     {"NVIDIA driver on your system is too old", NULL, SN_TELL_LIB_DRIVER, SN_FRAMEWORK_PYTORCH,
      NULL, false},

@@ -294,7 +294,8 @@ static void read_bus(snug_diagnosis *d, const sn_line *line, const char *at)
     if (sn_scan_has(line->text, "DataLoader worker"))
         return;
     if (at == line->text + strspn(line->text, " ") || sn_scan_has(line->text, "core dumped") ||
-        sn_scan_has(line->text, "line ") || sn_scan_has(line->text, "SIGBUS"))
+        sn_scan_has(line->text, "Fatal Python error") || sn_scan_has(line->text, "line ") ||
+        sn_scan_has(line->text, "SIGBUS"))
         sn_tell_raise(d, SN_TELL_BUS_ERROR, line->number, line->text);
 }
 

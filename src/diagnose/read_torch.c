@@ -289,6 +289,12 @@ static void read_move(snug_diagnosis *d, const sn_line *line, const char *at)
             return;
         }
     }
+    bool makes = sn_scan_has(line->text, "torch.tensor(") || sn_scan_has(line->text, "from_numpy(");
+    if (makes && (sn_scan_has(line->text, "images") || sn_scan_has(line->text, "data") ||
+                  sn_scan_has(line->text, "samples") || sn_scan_has(line->text, "(X"))) {
+        sn_tell_raise(d, SN_TELL_FRAME_DATA_TO_DEVICE, line->number, line->text);
+        return;
+    }
     static const char *const models[] = {"model",   "net.",     "Net(", "self.model", "generator",
                                          "network", "encoder.", "unet", "pipe."};
     for (size_t i = 0; i < SN_LEN(models); i++) {

@@ -143,6 +143,14 @@ static bool data_to_device_some(const snug_diagnosis *d)
     return sn_frame_of_oom(d, SN_TELL_FRAME_DATA_TO_DEVICE) && !data_to_device(d);
 }
 
+/* Nothing is on the card yet, and one tensor of it asks for more than any weight has. */
+static bool first_request(const snug_diagnosis *d)
+{
+    return sn_fact_has(d, SN_FACT_ALLOCATED) && sn_fv(d, SN_FACT_ALLOCATED) < SN_MIB &&
+           sn_fv(d, SN_FACT_REQUESTED) >= SN_GIB && !data_to_device(d) && !elsewhere_computed(d) &&
+           !elsewhere_named(d);
+}
+
 static bool validate_full(const snug_diagnosis *d)
 {
     return sn_card_is_plainly_full(d) && sn_frame_of_oom(d, SN_TELL_FRAME_VALIDATE) &&
@@ -395,6 +403,15 @@ static const sn_rule rows[] = {
      .when = data_to_device_some,
      .evidence = {SN_TELL_FRAME_DATA_TO_DEVICE, SN_TELL_TORCH_OOM},
      .explanation = "The failing line moves a data set to the card."},
+    {.id = "torch-first-request",
+     .cause = SNUG_CAUSE_DATASET,
+     .weight = 0.5,
+     .all = {SN_TELL_TORCH_OOM},
+     .when = first_request,
+     .evidence = {SN_TELL_TORCH_OOM},
+     .explanation = "Nothing of this process was on the card yet, and the first thing to be put "
+                    "there asked for {requested_bytes} at once: an array of many samples, not a "
+                    "batch."},
     {.id = "torch-validation-full",
      .cause = SNUG_CAUSE_LEAK_GRAPH,
      .weight = 0.55,
