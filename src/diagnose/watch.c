@@ -145,7 +145,7 @@ static void measure_tree(snug_watch *w, sn_sample *s, bool pss)
         char text[4096];
         if (!sn_proc_memory(p, w->root))
             continue;
-        if (pss && w->tree.n > 1)
+        if (w->tree.n > 1 && (pss || !known)) /* a fresh child shares nearly all its pages */
             sn_proc_pss(p, w->root);
         else if (known && before) /* moves with what is resident, until it is read again */
             p->pss_bytes = (uint64_t)((double)known * (double)p->resident_bytes / (double)before);
@@ -258,8 +258,11 @@ snug_status snug_watch_sample(snug_watch *w, snug_error *err)
     }
     bool pss = now >= w->pss_due;
     measure_tree(w, &s, pss);
-    note_peak(w, &s);
     measure_around(w, &s);
+    if (w->limit_bytes &&
+        s.group_bytes) /* between two readings of Pss shared pages may count twice */
+        s.tree_bytes = SN_MIN(s.tree_bytes, SN_MAX(s.group_bytes, s.main_bytes));
+    note_peak(w, &s);
     good = good && (!w->tree.n || !s.n_processes || keep(w, &s));
     double took = cpu_now() - cpu;
     w->cost += took;

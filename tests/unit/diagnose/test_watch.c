@@ -30,7 +30,7 @@ static void begin(run *r)
     put(r, "proc/100/cgroup", "0::/job\n");
     put(r, "proc/meminfo", "MemTotal: 25165824 kB\nMemAvailable: 20000000 kB\n");
     put(r, "proc/vmstat", "oom_kill 3\n");
-    put(r, "sys/fs/cgroup/job/memory.current", "1048576\n");
+    put(r, "sys/fs/cgroup/job/memory.current", "536870912\n");
     put(r, "sys/fs/cgroup/job/memory.max", "1073741824\n");
     put(r, "sys/fs/cgroup/job/memory.events", "oom 0\noom_kill 7\n");
     snug_watch_options options = SNUG_WATCH_OPTIONS_INIT;
@@ -274,12 +274,16 @@ static void a_tree_of_processes(void **state)
     assert_int_equal(s->read_bytes, 5000);
     assert_int_equal(r.w->address_limit, 2 * SN_GIB);
     assert_int_equal(r.w->vm_peak, 900000 * SN_KIB);
+    /* what the group was charged bounds what its processes can hold */
+    put(&r, "sys/fs/cgroup/job/memory.current", "367001600\n");
+    assert_ok(snug_watch_sample(r.w, &err), &err);
+    assert_int_equal(r.w->samples.at[1].tree_bytes, 350 * SN_MIB);
     /* the process goes away: no error, no sample */
     char path[SN_TEST_PATH];
     test_remove(test_path(path, r.root, "proc/100"));
     test_remove(test_path(path, r.root, "proc/50"));
     assert_ok(snug_watch_sample(r.w, &err), &err);
-    assert_int_equal(r.w->samples.n, 1);
+    assert_int_equal(r.w->samples.n, 2);
     assert_int_equal(end(&r, 0, 0)->id, SNUG_CAUSE_UNKNOWN);
     finish(&r);
 }
