@@ -67,9 +67,10 @@ export RUN_TESTS_TIMEOUT=${RUN_TESTS_TIMEOUT:-900}
 run_one() { # "name program"
     local name=${1%% *} program=${1#* } out status passed failed skipped counts
     out=$work/${name//\//_}.out
+    # The braces swallow what the shell says of a program that a signal ended.
     # shellcheck disable=SC2086
-    (cd "$root" && exec timeout -k 10 "$RUN_TESTS_TIMEOUT" $under "$build/$program") \
-        >"$out" 2>&1 </dev/null
+    { (cd "$root" && exec timeout -k 10 "$RUN_TESTS_TIMEOUT" $under "$build/$program") \
+        >"$out" 2>&1 </dev/null; } 2>/dev/null
     status=$?
     counts=$(awk '
         /^\[  PASSED  \] [0-9]+ test\(s\)/ { p += $4 }
