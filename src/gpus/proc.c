@@ -273,8 +273,8 @@ static void read_command(snug_gpus *gpus, sn_gpus_proc *proc)
         while (n > 0 && !text[n - 1])
             n--;
         for (ssize_t i = 0; i < n; i++)
-            if (!text[i])
-                text[i] = ' ';
+            if (!text[i] || text[i] == '\n' || text[i] == '\t')
+                text[i] = ' '; /* the words, and the lines of python -c */
         text[n] = '\0';
     }
     if (n <= 0 && proc->comm[0])
