@@ -265,6 +265,10 @@ static void name_card(snug_gpus *gpus, sn_gpus_card *card)
         text[strcspn(text, "\n")] = '\0';
         card->shown.name = text[0] ? sn_gpus_text(gpus, text) : NULL;
     }
+    /* The file is long: cards of one kind look once. */
+    for (const sn_gpus_card *c = gpus->cards.at; c < card && !card->shown.name; c++)
+        if (c->vendor == card->vendor && c->device == card->device)
+            card->shown.name = c->shown.name;
     if (!card->shown.name && card->vendor && card->device)
         name_from_pci_ids(gpus, card);
     if (card->shown.name)

@@ -16,6 +16,8 @@
 
 typedef struct client {
     size_t card;
+    bool has_id;
+    uint64_t id; /* without a client id the process: too little rather than too much */
     uint64_t bytes;
     int64_t owner, last_pid;
     uint64_t owner_start;
@@ -228,24 +230,34 @@ static struct sn_gpus_clients *clients_of(snug_gpus *gpus)
     return gpus->clients;
 }
 
-/* The client of that key, made if absent. */
-static client *client_of(snug_gpus *gpus, const sn_gpus_fdinfo *info, size_t card, int64_t pid)
+/* The client of that card and id, made if absent. */
+static client *client_of(snug_gpus *gpus, size_t card, bool has_id, uint64_t id)
 {
     struct sn_gpus_clients *clients = clients_of(gpus);
     if (!clients)
         return NULL;
-    /* Without a client id a process counts as one client: too little rather than too much. */
-    uint64_t key[3] = {card, info->has_client, info->has_client ? info->client : (uint64_t)pid};
+    uint64_t key[3] = {card, has_id, id};
     const uint64_t *known = sn_map_find(&clients->index, key, sizeof key);
     if (known)
         return &clients->list.at[*known];
-    client made = {.card = card, .bytes = SNUG_BYTES_UNKNOWN, .last_pid = -1, .owner = -1};
+    client made = {.card = card,
+                   .has_id = has_id,
+                   .id = id,
+                   .bytes = SNUG_BYTES_UNKNOWN,
+                   .last_pid = -1,
+                   .owner = -1};
     if (!sn_map_set(&clients->index, key, sizeof key, clients->list.n) ||
         !SN_VEC_PUSH(SN_TAG_GPUS, &clients->list, made)) {
         gpus->failed = true;
         return NULL;
     }
     return &clients->list.at[clients->list.n - 1];
+}
+
+static void take_bytes(client *c, uint64_t bytes)
+{
+    if (c->bytes == SNUG_BYTES_UNKNOWN || (bytes != SNUG_BYTES_UNKNOWN && bytes > c->bytes))
+        c->bytes = bytes;
 }
 
 void sn_gpus_fdinfo_add(snug_gpus *gpus, int64_t pid, const char *node, const char *text, size_t n)
@@ -269,17 +281,45 @@ void sn_gpus_fdinfo_add(snug_gpus *gpus, int64_t pid, const char *node, const ch
         sn_gpus_add_use(gpus, (sn_gpus_use){card, pid, SN_SOURCE_FD, SNUG_BYTES_UNKNOWN, 0, false});
         return;
     }
-    client *c = client_of(gpus, &info, card, pid);
+    client *c =
+        client_of(gpus, card, info.has_client, info.has_client ? info.client : (uint64_t)pid);
     if (!c)
         return;
-    if (c->bytes == SNUG_BYTES_UNKNOWN || bytes > c->bytes)
-        c->bytes = bytes;
+    take_bytes(c, bytes);
     if (c->last_pid != pid) {
         c->last_pid = pid;
         member m = {(size_t)(c - gpus->clients->list.at), pid};
         if (!SN_VEC_PUSH(SN_TAG_GPUS, &gpus->clients->members, m))
             gpus->failed = true;
     }
+}
+
+static void free_clients(snug_gpus *gpus)
+{
+    struct sn_gpus_clients *clients = gpus->clients;
+    SN_VEC_FREE(&clients->list);
+    SN_VEC_FREE(&clients->members);
+    sn_map_deinit(&clients->index);
+    sn_free(clients);
+    gpus->clients = NULL;
+}
+
+void sn_gpus_fdinfo_adopt(snug_gpus *gpus, snug_gpus *part, const size_t *card)
+{
+    if (!part->clients)
+        return;
+    for (size_t i = 0; i < part->clients->members.n && !gpus->failed; i++) {
+        member m = part->clients->members.at[i];
+        const client *from = &part->clients->list.at[m.client];
+        client *to = client_of(gpus, card[from->card], from->has_id, from->id);
+        if (!to)
+            break;
+        take_bytes(to, from->bytes);
+        m.client = (size_t)(to - gpus->clients->list.at);
+        if (!SN_VEC_PUSH(SN_TAG_GPUS, &gpus->clients->members, m))
+            gpus->failed = true;
+    }
+    free_clients(part);
 }
 
 void sn_gpus_fdinfo_finish(snug_gpus *gpus)
@@ -306,9 +346,5 @@ void sn_gpus_fdinfo_finish(snug_gpus *gpus)
             sn_gpus_add_use(gpus, (sn_gpus_use){c->card, m.pid, SN_SOURCE_FDINFO,
                                                 owner ? c->bytes : 0, owner ? 0 : c->owner, false});
     }
-    SN_VEC_FREE(&clients->list);
-    SN_VEC_FREE(&clients->members);
-    sn_map_deinit(&clients->index);
-    sn_free(clients);
-    gpus->clients = NULL;
+    free_clients(gpus);
 }

@@ -8,7 +8,8 @@
  *         -> sn_gpus_open_files(gpus) -> sn_gpus_merge(gpus)
  *
  * Every path is relative to the root's descriptor.
- * Ownership: strings live in the snapshot's arena.  Threads: one snapshot, one thread.
+ * Ownership: strings live in the snapshot's arena.  Threads: one snapshot, one thread; parallel.c
+ * gives each of its threads a part that no other touches.
  */
 #ifndef SN_GPUS_GPUS_H
 #define SN_GPUS_GPUS_H
@@ -59,7 +60,8 @@ enum {
     SN_PROC_UNREADABLE = 8,   /* its descriptors could not be listed */
     SN_PROC_FACTS = 16,       /* the facts below are filled */
     SN_PROC_TWIN_ORPHAN = 32, /* one of several reparented processes of one command and group */
-    SN_PROC_ANCESTOR = 64     /* the caller or one of its ancestors */
+    SN_PROC_ANCESTOR = 64,    /* the caller or one of its ancestors */
+    SN_PROC_LISTED = 128      /* some source names it as a holder */
 };
 
 typedef struct sn_gpus_proc {
@@ -121,7 +123,6 @@ struct snug_gpus {
     int64_t self;
     uint64_t caller_uid;
     bool own_namespace; /* our pids are the machine's: those of drivers resolve */
-    bool sees_self;     /* the caller is among the processes (not so in another root) */
     char self_namespace[48], self_container[72];
     SN_VEC(sn_gpus_proc) procs; /* sorted by pid */
     SN_VEC(sn_gpus_card) cards;
@@ -129,7 +130,8 @@ struct snug_gpus {
     SN_VEC(sn_gpus_use) uses;
     SN_VEC(const char *) notes;
     struct sn_gpus_clients *clients;
-    sn_map users; /* uid as text -> pointer to the name */
+    sn_map users;           /* uid -> pointer to the name */
+    SN_VEC(sn_arena) parts; /* arenas of the parts of parallel work, whose strings live on */
     size_t n_unreadable;
     snug_gpus_ram ram;
     sn_gpus_process_list ram_processes;
@@ -181,6 +183,19 @@ void sn_gpus_fdinfo_add(snug_gpus *gpus, int64_t pid, const char *node, const ch
 /* When the sweep is over: clients become uses, each counted once. */
 void sn_gpus_fdinfo_finish(snug_gpus *gpus);
 
+/* The clients of a part of the sweep go to the whole; card[i]: the whole's index of the part's. */
+void sn_gpus_fdinfo_adopt(snug_gpus *gpus, snug_gpus *part, const size_t *card);
+
+/* ---- parallel.c: the same work on many processes, by a few threads ---- */
+
+/* Does items [begin, end) on a snapshot of its own. */
+typedef void sn_gpus_work(snug_gpus *part, size_t begin, size_t end, void *context);
+/* Calls work for parts of n_items, each with a part of the snapshot: its own arena, cards, uses and
+ * clients, which are put together afterwards. shared_procs: the parts see the whole's processes and
+ * change only those of their items; else each finds its own. Few items: no thread, no parts. */
+void sn_gpus_parallel(snug_gpus *gpus, size_t n_items, bool shared_procs, sn_gpus_work *work,
+                      void *context);
+
 /* ---- openfiles.c: one pass over the processes and their descriptors ---- */
 
 snug_status sn_gpus_sweep(snug_gpus *gpus, bool with_files, snug_error *err);
@@ -198,6 +213,8 @@ void sn_gpus_nvml(snug_gpus *gpus, const char *name);
 /* ---- proc.c: facts of the processes that are shown ---- */
 
 void sn_gpus_facts(snug_gpus *gpus, sn_gpus_proc *proc);
+/* The facts of every process that a source names. */
+void sn_gpus_facts_of_holders(snug_gpus *gpus);
 /* Real uid from /proc/P/status; -1 unknown. n_levels: pid namespaces that it is in, 0 unknown. */
 int64_t sn_gpus_uid(const sn_gpus_root *root, int64_t pid, int *n_levels);
 /* The container that the text of a cgroup file names; false, and "" in out, if none. */

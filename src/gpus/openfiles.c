@@ -6,6 +6,7 @@
  *    descriptors below /dev/dri only.
  * 2. A process that goes away in the middle is left out, not an error.
  * 3. procs is sorted by pid when the pass is over.
+ * 4. Nearly all the time is the kernel's: many processes are looked at by several threads.
  */
 #include "gpus/gpus.h"
 
@@ -132,9 +133,8 @@ static bool descriptor(void *context, int fd, const char *name)
     return true;
 }
 
-static bool process(void *context, int fd, const char *name)
+static bool process(sweep *s, int fd, const char *name)
 {
-    sweep *s = context;
     sn_gpus_proc proc = {.idle_seconds = -1, .uid = -1, .host_bytes = SNUG_BYTES_UNKNOWN};
     if (!sn_gpus_parse_pid(name, &proc.pid))
         return true;
@@ -168,15 +168,49 @@ static int by_pid(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+typedef struct listing {
+    snug_gpus *gpus;
+    SN_VEC(int64_t) pids;
+    int proc_fd;
+    bool with_files;
+} listing;
+
+static bool collect(void *context, int fd, const char *name)
+{
+    SN_UNUSED(fd);
+    listing *l = context;
+    int64_t pid;
+    if (sn_gpus_parse_pid(name, &pid) && !SN_VEC_PUSH(SN_TAG_GPUS, &l->pids, pid))
+        l->gpus->failed = true;
+    return !l->gpus->failed;
+}
+
+static void sweep_part(snug_gpus *part, size_t begin, size_t end, void *context)
+{
+    const listing *l = context;
+    sweep s = {.gpus = part, .with_files = l->with_files, .fdinfo_fd = -1};
+    for (size_t i = begin; i < end; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "%lld", (long long)l->pids.at[i]);
+        if (!process(&s, l->proc_fd, name))
+            break;
+    }
+}
+
 snug_status sn_gpus_sweep(snug_gpus *gpus, bool with_files, snug_error *err)
 {
-    sweep s = {.gpus = gpus, .with_files = with_files};
-    int result = sn_gpus_each(gpus->root.fd, "proc", process, &s);
+    listing l = {.gpus = gpus, .with_files = with_files};
+    l.proc_fd = openat(gpus->root.fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int result = l.proc_fd < 0 ? -errno : sn_gpus_each(l.proc_fd, ".", collect, &l);
+    if (result >= 0)
+        sn_gpus_parallel(gpus, l.pids.n, false, sweep_part, &l);
+    if (l.proc_fd >= 0)
+        close(l.proc_fd);
+    SN_VEC_FREE(&l.pids);
     if (result < 0)
         return sn_fail_errno(err, SNUG_E_NOT_FOUND, -result, "proc/ below the root cannot be read");
     if (gpus->procs.n)
         qsort(gpus->procs.at, gpus->procs.n, sizeof *gpus->procs.at, by_pid);
-    gpus->sees_self = sn_gpus_find(gpus, gpus->self) != NULL;
     return SNUG_OK;
 }
 

@@ -334,6 +334,33 @@ void sn_gpus_facts(snug_gpus *gpus, sn_gpus_proc *proc)
         proc->refusal = sn_gpus_text(gpus, why);
 }
 
+static void facts_part(snug_gpus *part, size_t begin, size_t end, void *context)
+{
+    sn_gpus_proc *const *holders = context;
+    for (size_t i = begin; i < end; i++)
+        sn_gpus_facts(part, holders[i]);
+}
+
+void sn_gpus_facts_of_holders(snug_gpus *gpus)
+{
+    sn_gpus_proc **holders = sn_alloc_array(SN_TAG_GPUS, gpus->uses.n, sizeof *holders);
+    size_t n = 0;
+    if (!holders) {
+        gpus->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < gpus->uses.n; i++) {
+        sn_gpus_proc *proc =
+            gpus->uses.at[i].elsewhere ? NULL : sn_gpus_find(gpus, gpus->uses.at[i].pid);
+        if (proc && !(proc->flags & SN_PROC_LISTED)) {
+            proc->flags |= SN_PROC_LISTED; /* each once: no two threads may have the same */
+            holders[n++] = proc;
+        }
+    }
+    sn_gpus_parallel(gpus, n, true, facts_part, holders);
+    sn_free(holders);
+}
+
 /* ---- relations between processes and in time ---- */
 
 void sn_gpus_idle(snug_gpus *gpus, const snug_gpus *previous)

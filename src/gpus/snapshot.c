@@ -91,6 +91,7 @@ static snug_status look(snug_gpus *gpus, const snug_gpus_options *o, snug_error 
     sn_gpus_nvml(gpus, o->nvml ? o->nvml : gpus->root.real ? "libnvidia-ml.so.1" : NULL);
     sn_gpus_open_files(gpus);
     sn_gpus_cards_finish(gpus);
+    sn_gpus_facts_of_holders(gpus);
     sn_gpus_merge(gpus);
     sn_gpus_ram(gpus, o->n_ram_processes ? o->n_ram_processes : 10);
     sn_gpus_candidates(gpus);
@@ -179,6 +180,9 @@ void snug_gpus_free(snug_gpus *gpus)
     SN_VEC_FREE(&gpus->ram_processes);
     SN_VEC_FREE(&gpus->candidates);
     sn_map_deinit(&gpus->users);
+    for (size_t i = 0; i < gpus->parts.n; i++)
+        sn_arena_deinit(&gpus->parts.at[i]);
+    SN_VEC_FREE(&gpus->parts);
     sn_arena_deinit(&gpus->arena);
     sn_gpus_root_close(&gpus->root);
     sn_free(gpus->json);

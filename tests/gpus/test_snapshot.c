@@ -677,6 +677,47 @@ static void test_2000_processes(void **state)
     assert_no_leak();
 }
 
+/* Many processes are looked at in parts: what lies in different parts must come together. */
+static void test_parts_come_together(void **state)
+{
+    fake_tree tree;
+    amd_tree(&tree);
+    for (int pid = 2; pid < 802; pid++) {
+        fake_process(&tree, &(fake_proc){.pid = pid, .pss_kib = pid});
+        amd_client(&tree, pid, 5, 1000 + pid, 1);
+    }
+    amd_client(&tree, 10, 7, 5, 4096);
+    amd_client(&tree, 790, 7, 5, 4096);
+    fake_descriptor(&tree, 11, 8, "/dev/nvidia3", NULL);
+    fake_descriptor(&tree, 791, 8, "/dev/nvidia3", NULL);
+    snug_gpus *gpus = look(&tree, NULL);
+    assert_int_equal(snug_gpus_n_cards(gpus), 2);
+    assert_int_equal(snug_gpus_card_at(gpus, 0)->n_processes, 2);
+    assert_int_equal(snug_gpus_card_at(gpus, 1)->n_processes, 800);
+    assert_int_equal(snug_gpus_card_at(gpus, 1)->explained_bytes, (800 + 4096) << 10);
+    assert_int_equal(on_card(gpus, 1, 10)->bytes, 4097 << 10);
+    assert_int_equal(on_card(gpus, 1, 790)->bytes, 1 << 10);
+    assert_int_equal(on_card(gpus, 1, 790)->shared_with, 10);
+    for (int pid = 2; pid < 802; pid++) {
+        assert_int_equal(on_card(gpus, 1, pid)->host_bytes, pid << 10);
+        assert_string_equal(on_card(gpus, 1, pid)->command, "python3 train.py");
+    }
+    snug_gpus_free(gpus);
+    assert_no_leak();
+    snug_gpus_options o = SNUG_GPUS_OPTIONS_INIT;
+    o.root = tree.root;
+    for (uint64_t n = 1; n < 400; n += 7) {
+        snug_error err = SNUG_ERROR_INIT;
+        sn_ledger_fail_nth(n);
+        snug_status status = snug_gpus_new(&gpus, &o, &err);
+        sn_ledger_fail_nth(0);
+        assert_true(!status || status == SNUG_E_MEMORY);
+        snug_gpus_free(gpus);
+        assert_no_leak();
+    }
+    fake_tree_remove(&tree);
+}
+
 /* The n-th allocation fails, for each n: an error or a whole answer, and no leak. */
 static void test_no_memory(void **state)
 {
@@ -730,6 +771,7 @@ int main(void)
         cmocka_unit_test(test_ram_group_of_version_1),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_2000_processes),
+        cmocka_unit_test(test_parts_come_together),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
