@@ -414,6 +414,9 @@ static int run(train *t)
     sn_cli_progress_end(&t->progress);
     if (s && s != SNUG_E_INTERRUPTED)
         return sn_cli_fail(&err);
+    if (t->result.best_step_seconds == 0 && !t->result.interrupted)
+        fprintf(stderr, "note: the run has all its %lld epochs: -e N gives it more\n",
+                (long long)t->setup.epochs);
     rc = final_score(t);
     rc = rc ? rc : write_files(t);
     if (rc)

@@ -200,6 +200,12 @@ static int read_memory(sn_cli_setup *setup)
     if (!size_bytes(text, &setup->budget_bytes))
         return sn_cli_usage(setup->args->verb_name,
                             "--memory %s is no size: write 1500M, 2G or 90%%", text);
+    if (setup->device.computes && setup->budget_bytes > setup->device.free_bytes) {
+        char a[32];
+        fprintf(stderr, "note: --memory %s is more than is free now: the budget is %s\n", text,
+                sn_cli_bytes(a, sizeof a, setup->device.free_bytes));
+        setup->budget_bytes = setup->device.free_bytes;
+    }
     return 0;
 }
 
@@ -352,6 +358,13 @@ int sn_cli_setup_model(sn_cli_setup *setup)
                        features ? setup->height : setup->width, features ? 1 : setup->channels,
                        setup->n_classes, &err))
         return sn_cli_fail(&err);
+    if (!features) { /* what the model chose where nothing was said */
+        int64_t shape[4];
+        snug_model_input_shape(setup->model, shape);
+        setup->height = shape[0];
+        setup->width = shape[1];
+        setup->channels = shape[2];
+    }
     return 0;
 }
 
