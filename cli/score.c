@@ -30,8 +30,11 @@ static void print_confused(FILE *out, const snug_score *score, const snug_data *
                 most = score->confusion[i];
                 at = i;
             }
-        if (at < 0)
+        if (at < 0) {
+            if (shown)
+                fputc('\n', out);
             return;
+        }
         char a[80], b[80];
         fprintf(out, "%s%s taken for %s (%llu)", shown ? ", " : "mixed up  ",
                 class_name(data, at / k, a, sizeof a), class_name(data, at % k, b, sizeof b),

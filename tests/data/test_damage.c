@@ -90,6 +90,22 @@ static void test_cut_off_at_every_byte(void **state)
     }
 }
 
+/* So small a sample that most rows are passed over: the end of the file is met while skipping. */
+static void test_cut_off_while_rows_are_skipped(void **state)
+{
+    for (size_t f = 0; f < SN_LEN(files); f++) {
+        size_t n;
+        char *bytes = read_file(files[f], &n);
+        sn_image_options o = {.height = 2, .width = 2, .channels = 3};
+        for (size_t i = 0; i + 4 < n; i++) {
+            snug_error err = SNUG_ERROR_INIT;
+            if (!load(bytes, i, &o, &err))
+                fail_msg("%s: %zu of %zu bytes are taken for whole", files[f], i, n);
+        }
+        sn_free(bytes);
+    }
+}
+
 static void test_flipped_bits(void **state)
 {
     uint64_t random = 88172645463325252u;
@@ -282,8 +298,11 @@ static void test_orientations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_off_at_every_byte), cmocka_unit_test(test_flipped_bits),
-        cmocka_unit_test(test_absurd_headers),        cmocka_unit_test(test_other_kinds_are_named),
+        cmocka_unit_test(test_cut_off_at_every_byte),
+        cmocka_unit_test(test_cut_off_while_rows_are_skipped),
+        cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_absurd_headers),
+        cmocka_unit_test(test_other_kinds_are_named),
         cmocka_unit_test(test_orientations),
     };
     int failed = cmocka_run_group_tests_name("data/damage", tests, set_up, tear_down);
