@@ -126,6 +126,14 @@ static void growth_words(char *out, size_t n, const sn_fit *fit)
     }
 }
 
+/* The highest memory seen. Pages of files that others brought in are resident but not charged to
+ * the group, so its limit is the most that can be said. */
+static uint64_t peak_of(const snug_watch *w)
+{
+    uint64_t peak = SN_MAX(w->peak_bytes, w->rusage_peak);
+    return w->limit_bytes ? SN_MIN(peak, w->limit_bytes) : peak;
+}
+
 /* ---- evidence ---- */
 
 typedef struct workers {
@@ -204,7 +212,7 @@ static void add(snug_watch *w, snug_diagnosis *d, snug_cause_id cause, double co
 {
     char line[200], peak[32], limit[32];
     snprintf(line, sizeof line, "peak %s at %.1f s, limit %s, %zu samples",
-             bytes(peak, sizeof peak, (double)w->peak_bytes), w->peak_seconds,
+             bytes(peak, sizeof peak, (double)SN_MIN(w->peak_bytes, peak_of(w))), w->peak_seconds,
              bytes(limit, sizeof limit, (double)sn_watch_limit(w)), w->samples.n);
     sn_finding_add(d, cause, confidence, decisive, text, 0, line);
 }
@@ -326,7 +334,7 @@ static void summarize(snug_watch *w)
     snprintf(w->summary, sizeof w->summary, "%s after %s; highest memory %s of %s%s%s%s.", how,
              sn_format_seconds(seconds, sizeof seconds,
                                w->samples.n ? w->samples.at[w->samples.n - 1].seconds : 0),
-             bytes(peak, sizeof peak, (double)SN_MAX(w->peak_bytes, w->rusage_peak)),
+             bytes(peak, sizeof peak, (double)peak_of(w)),
              bytes(limit, sizeof limit, (double)sn_watch_limit(w)),
              w->limit_bytes && w->limit_bytes < w->total_bytes ? " (the control group's limit)"
                                                                : "",
@@ -355,7 +363,7 @@ static void judge(snug_watch *w, snug_diagnosis *d)
     char how[160], a[32], b[32], text[400], grows[200];
     bool killed = w->end.signal == SIGKILL || w->end.exit_code == 128 + SIGKILL;
     bool failed = w->end.signal || w->end.exit_code;
-    uint64_t limit = sn_watch_limit(w), peak = SN_MAX(w->peak_bytes, w->rusage_peak);
+    uint64_t limit = sn_watch_limit(w), peak = peak_of(w);
     sn_fit fit;
     bytes(a, sizeof a, (double)peak);
     bytes(b, sizeof b, (double)limit);
@@ -406,7 +414,7 @@ snug_status snug_watch_finish(snug_watch *w, snug_diagnosis *d, const snug_watch
     if (!sn_diagnosis_source(d, name))
         return sn_fail(err, SNUG_E_MEMORY, "no memory to judge the run");
     if (w->samples.n) {
-        sn_fact_set(d, SN_FACT_HOST_PEAK, SN_MAX(w->peak_bytes, w->rusage_peak), 0);
+        sn_fact_set(d, SN_FACT_HOST_PEAK, peak_of(w), 0);
         sn_fact_set(d, SN_FACT_START, w->samples.at[0].tree_bytes, 0);
         sn_fact_set(d, SN_FACT_END, w->samples.at[w->samples.n - 1].tree_bytes, 0);
     }
