@@ -277,8 +277,13 @@ static snug_status read_rows(jpeg_reader *r, const sn_decode *job, sn_resizer *r
     while (cinfo->output_scanline < cinfo->output_height) {
         if (sn_decode_stopped(job))
             return sn_fail(err, SNUG_E_INTERRUPTED, "stopped while decoding");
-        if (skip_rows(r, resizer))
+        JDIMENSION before = cinfo->output_scanline;
+        if (skip_rows(r, resizer)) {
+            /* At the end of the file libjpeg says that it skipped, but stands where it stood. */
+            if (cinfo->output_scanline == before)
+                return ends_early(r, err);
             continue;
+        }
         int64_t y = cinfo->output_scanline;
         if (jpeg_read_scanlines(cinfo, &row, 1) != 1)
             return ends_early(r, err);
