@@ -55,7 +55,8 @@ typedef struct snug_gpus_process {
     uint64_t host_bytes;   /* of RAM: proportional set size, or resident where host_is_rss */
     bool host_is_rss;      /* counts shared pages in full: an upper bound */
     double age_seconds;    /* negative: unknown */
-    double idle_seconds;   /* has used no processor for so long at least; negative: unknown */
+    double idle_seconds;   /* neither it nor what it started has used a processor for so long at
+                              least; negative: unknown */
     const char *what;      /* "python (tensorflow)", "jupyter kernel (torch)", "Xorg", "snug" */
     const char *state;     /* "running" "idle" "sleeping" "stopped" "zombie" "orphan worker"
                               "other container" "gone" "unknown" */

@@ -221,7 +221,7 @@ static const char *how_to_go(snug_gpus *gpus, const sn_gpus_proc *proc)
     if (sn_str_eq(proc->status, "orphan worker"))
         return "a worker whose training is gone";
     if (sn_str_eq(proc->status, "stopped"))
-        return "stopped (Ctrl-Z): still holds its memory";
+        return "stopped (as by Ctrl-Z): still holds its memory";
     char since[48] = "idle now";
     if (proc->idle_seconds >= 60) {
         char age[32];

@@ -363,6 +363,21 @@ void sn_gpus_facts_of_holders(snug_gpus *gpus)
 
 /* ---- relations between processes and in time ---- */
 
+/* Who waits for a busy child is at work too: a script that runs a program, a notebook's server. */
+static void spread_running(snug_gpus *gpus)
+{
+    for (size_t i = 0; i < gpus->procs.n; i++) {
+        if (gpus->procs.at[i].idle_seconds != 0)
+            continue;
+        sn_gpus_proc *proc = sn_gpus_find(gpus, gpus->procs.at[i].parent);
+        /* The times above 0 are changed on the way up, so that each step is made once. */
+        while (proc && proc->idle_seconds > 0) {
+            proc->idle_seconds = 0;
+            proc = sn_gpus_find(gpus, proc->parent);
+        }
+    }
+}
+
 void sn_gpus_idle(snug_gpus *gpus, const snug_gpus *previous)
 {
     double seconds = previous ? gpus->taken_at - previous->taken_at : 0;
@@ -381,6 +396,7 @@ void sn_gpus_idle(snug_gpus *gpus, const snug_gpus *previous)
         else
             proc->idle_seconds = seconds + (before->idle_seconds > 0 ? before->idle_seconds : 0);
     }
+    spread_running(gpus);
 }
 
 static void find_twins(snug_gpus *gpus)

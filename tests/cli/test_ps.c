@@ -72,7 +72,7 @@ static void test_list(void **state)
     assert_contains(r.out, "can go    1600 MiB of the cards and 3072 MiB of RAM, if you close");
     assert_contains(r.out,
                     "  snug ps --end 4242     frees 1600 MiB of the card and 3072 MiB of RAM: "
-                    "python (tensorflow), stopped (Ctrl-Z)");
+                    "python (tensorflow), stopped (as by Ctrl-Z)");
     assert_string_equal(r.err, "");
     test_result_free(&r);
 }

@@ -466,6 +466,10 @@ static void make_candidates(const fake_tree *tree, unsigned long long cpu)
     fake_process(tree, &(fake_proc){.pid = 54, .parent = 55, .state = 'Z', .command = ""});
     fake_process(tree, &(fake_proc){.pid = 55, .parent = 49, .cpu_ticks = cpu});
     fake_process(tree, &(fake_proc){.pid = 56, .comm = "Xorg", .parent = 49});
+    fake_process(tree, &(fake_proc){.pid = 60, .parent = 49});
+    fake_process(tree, &(fake_proc){.pid = 61, .parent = 60, .comm = "sh", .command = "sh"});
+    fake_process(tree, &(fake_proc){.pid = 62, .parent = 61, .comm = "tool", .cpu_ticks = cpu});
+    amd_client(tree, 60, 5, 60, 100);
     /* RAM alone: enough of it, and too little. */
     fake_process(tree, &(fake_proc){.pid = 57, .parent = 49, .rss_pages = 9, .pss_kib = 65536});
     fake_process(tree, &(fake_proc){.pid = 58, .parent = 49, .rss_pages = 8, .pss_kib = 65535});
@@ -506,6 +510,9 @@ static void test_can_go(void **state)
     assert_contains(candidate(gpus, 55)->how, "dead process 54");
     assert_int_equal(candidate(gpus, 55)->frees_card_bytes, 100 << 10);
     assert_null(candidate(gpus, 56));
+    /* Waits for a child that works. */
+    assert_string_equal(on_card(gpus, 0, 60)->state, "running");
+    assert_null(candidate(gpus, 60));
     assert_int_equal(candidate(gpus, 57)->frees_host_bytes, 64 << 20);
     assert_int_equal(candidate(gpus, 57)->frees_card_bytes, 0);
     assert_null(candidate(gpus, 58));
