@@ -72,6 +72,31 @@ V_INLINE void pool_covering(int64_t at, int64_t before, int64_t window, int64_t 
     *last = t / stride < n_out - 1 ? t / stride : n_out - 1;
 }
 
+/* Row iy of dx += what output row oy gives it; each output spreads over its window's columns. */
+V_INLINE void pool_spread(const sn_cpu_pool_job *j, int64_t u, int64_t iy, int64_t oy, float *dx)
+{
+    int64_t top = oy * j->stride[0] - j->pad[0], ky0, ky1, at = (u * j->oh + oy) * j->ow * VW;
+    const float first = (float)((iy - top) * j->window[1]);
+    pool_range(top, j->window[0], j->h, &ky0, &ky1);
+    for (int64_t ox = 0; ox < j->ow; ox++, at += VW) {
+        int64_t left = ox * j->stride[1] - j->pad[2], kx0, kx1;
+        pool_range(left, j->window[1], j->w, &kx0, &kx1);
+        float *to = dx + left * VW;
+        vf dy = v_load(j->x + at);
+        if (j->average) {
+            dy = v_div(dy, v_set1((float)((ky1 - ky0) * (kx1 - kx0))));
+            for (int64_t kx = kx0; kx < kx1; kx++)
+                v_store(to + kx * VW, v_add(v_load(to + kx * VW), dy));
+            continue;
+        }
+        vf index = v_sub(v_load_u8(j->index + at), v_set1(first));
+        for (int64_t kx = kx0; kx < kx1; kx++) {
+            vf mine = v_keep(v_eq(index, v_set1((float)kx)), dy);
+            v_store(to + kx * VW, v_add(v_load(to + kx * VW), mine));
+        }
+    }
+}
+
 static void pool_backward(void *job, int thread, int n_threads)
 {
     const sn_cpu_pool_job *j = job;
@@ -79,31 +104,11 @@ static void pool_backward(void *job, int thread, int n_threads)
     int64_t begin = rows * thread / n_threads, end = rows * (thread + 1) / n_threads;
     for (int64_t row = begin; row < end; row++) {
         int64_t u = row / j->h, iy = row % j->h, y0, y1;
+        float *dx = j->y + row * j->w * VW;
+        memset(dx, 0, (size_t)(j->w * VW) * sizeof *dx);
         pool_covering(iy, j->pad[0], j->window[0], j->stride[0], j->oh, &y0, &y1);
-        for (int64_t ix = 0; ix < j->w; ix++) {
-            int64_t x0, x1;
-            pool_covering(ix, j->pad[2], j->window[1], j->stride[1], j->ow, &x0, &x1);
-            vf sum = v_zero();
-            for (int64_t oy = y0; oy <= y1; oy++)
-                for (int64_t ox = x0; ox <= x1; ox++) {
-                    int64_t at = ((u * j->oh + oy) * j->ow + ox) * VW;
-                    int64_t top = oy * j->stride[0] - j->pad[0];
-                    int64_t left = ox * j->stride[1] - j->pad[2];
-                    vf dy = v_load(j->x + at);
-                    if (j->average) {
-                        int64_t ky0, ky1, kx0, kx1;
-                        pool_range(top, j->window[0], j->h, &ky0, &ky1);
-                        pool_range(left, j->window[1], j->w, &kx0, &kx1);
-                        float count = (float)((ky1 - ky0) * (kx1 - kx0));
-                        sum = v_add(sum, v_div(dy, v_set1(count)));
-                    } else {
-                        float mine = (float)((iy - top) * j->window[1] + ix - left);
-                        vm m = v_eq(v_load_u8(j->index + at), v_set1(mine));
-                        sum = v_add(sum, v_keep(m, dy));
-                    }
-                }
-            v_store(j->y + (row * j->w + ix) * VW, sum);
-        }
+        for (int64_t oy = y0; oy <= y1; oy++)
+            pool_spread(j, u, iy, oy, dx);
     }
 }
 
