@@ -90,28 +90,64 @@ static snug_status add_gradient(backward *b, sn_ref value, sn_ref gradient)
                            b->node->layer, b->node->layer_index, &b->gradient[value], b->err);
 }
 
-/* max(relu(x)) = relu(max(x)): the mask of a convolution that only a max pool reads is applied to
- * the pool's small output, so that nobody has to keep the large one. Identical to the bit: the
- * gradient goes to the largest element alone, and the pooled value is that element. */
-static snug_status mask_at_pool(backward *b, const sn_node *pool, sn_ref *dout)
+/* The ReLU that made every element of a value which one node alone reads: fused into its producer,
+ * or into all that a concatenation joins. NULL: there is none. BatchNorm finds its mask from x. */
+static const sn_act_attrs *relu_of(const backward *b, sn_ref ref)
 {
-    const sn_value *in = &b->graph->values.at[pool->in[0]];
-    if (pool->op != SN_OP_POOL2D || pool->attrs.pool.kind != SN_POOL_MAX || in->keep ||
-        in->producer == UINT32_MAX || b->n_readers[pool->in[0]] != 1 ||
-        b->gradient[pool->in[0]] != SN_NO_REF) {
-        return SNUG_OK;
+    const sn_value *value = &b->graph->values.at[ref];
+    if (value->keep || value->producer == UINT32_MAX || b->n_readers[ref] != 1 ||
+        b->gradient[ref] != SN_NO_REF) {
+        return NULL;
     }
-    sn_node *source = &b->graph->nodes.at[in->producer];
+    sn_node *source = &b->graph->nodes.at[value->producer];
+    if (source->op == SN_OP_CONCAT) {
+        const sn_act_attrs *all = relu_of(b, source->in[0]);
+        for (int i = 1; i < source->n_in && all; i++) {
+            const sn_act_attrs *one = relu_of(b, source->in[i]);
+            all = one && one->kind == all->kind && one->max == all->max ? all : NULL;
+        }
+        return all;
+    }
     const sn_act_attrs *act = sn_graph_fused_act(source);
-    if (!act || act->kind == SN_ACT_NONE || source->op == SN_OP_BATCH_NORM ||
-        source->op == SN_OP_BATCH_NORM_APPLY) {
-        return SNUG_OK;
-    }
+    bool own_mask = source->op == SN_OP_BATCH_NORM || source->op == SN_OP_BATCH_NORM_APPLY;
+    return act && act->kind != SN_ACT_NONE && !own_mask ? act : NULL;
+}
+
+static snug_status mask(backward *b, const sn_node *node, const sn_act_attrs *act, sn_ref *dout)
+{
     sn_attrs attrs = {.act = *act};
-    sn_ref refs[2] = {pool->out[0], *dout};
-    b->masked[pool->in[0]] = true;
+    sn_ref refs[2] = {node->out[0], *dout};
     return sn_graph_append(b->graph, SN_OP_ACTIVATION_DX, &attrs, 2, refs, 1, NULL,
-                           SN_PHASE_BACKWARD, pool->layer, pool->layer_index, dout, b->err);
+                           SN_PHASE_BACKWARD, node->layer, node->layer_index, dout, b->err);
+}
+
+/* Masks that are applied further out, so that nobody has to keep what stands before:
+ * max(relu(x)) = relu(max(x)), so the mask goes to the pool's small output (identical to the bit:
+ * the gradient goes to the largest element alone, and the pooled value is that element); and the
+ * mask of a concatenation is the concatenation of the masks. */
+static snug_status mask_further_out(backward *b, const sn_node *node, sn_ref *dout)
+{
+    bool pool = node->op == SN_OP_POOL2D && node->attrs.pool.kind == SN_POOL_MAX;
+    snug_status s = SNUG_OK;
+    if (pool && b->gradient[node->in[0]] == SN_NO_REF) {
+        const sn_act_attrs *act = relu_of(b, node->in[0]);
+        if (act) {
+            b->masked[node->in[0]] = true;
+            s = mask(b, node, act, dout);
+        }
+    } else if (node->op == SN_OP_CONCAT) {
+        bool done = b->masked[node->out[0]];
+        const sn_act_attrs *act = relu_of(b, node->in[0]);
+        for (int i = 1; i < node->n_in && act; i++) {
+            const sn_act_attrs *one = relu_of(b, node->in[i]);
+            act = one && one->kind == act->kind && one->max == act->max ? act : NULL;
+        }
+        for (int i = 0; i < node->n_in && act; i++) {
+            b->masked[node->in[i]] = true;
+        }
+        s = act && !done ? mask(b, node, act, dout) : SNUG_OK;
+    }
+    return s;
 }
 
 /* The gradient rule of one forward node. */
@@ -140,7 +176,7 @@ static snug_status differentiate(backward *b, size_t number)
                        node.layer, op->name);
     }
     b->node = &node;
-    snug_status s = mask_at_pool(b, &node, &dout[0]);
+    snug_status s = mask_further_out(b, &node, &dout[0]);
     if (s) {
         return s;
     }
