@@ -42,24 +42,30 @@ int main(void)
 {
     snug_error err = SNUG_ERROR_INIT;
     snug_model *m;
-    if (snug_model_new(&m, "quarters", &err)) return failed(&err);
+    if (snug_model_new(&m, "quarters", &err))
+        return failed(&err);
     snug_tensor x = snug_input(m, SIDE, SIDE, 1);
-    x = snug_conv2d(m, x, &(snug_conv_options){SNUG_CONV_DEFAULTS, .filters = 8, .kernel = {3, 3},
-                                               .activation = SNUG_RELU});
+    x = snug_conv2d(m, x,
+                    &(snug_conv_options){SNUG_CONV_DEFAULTS, .filters = 8, .kernel = {3, 3},
+                                         .activation = SNUG_RELU});
     x = snug_flatten(m, snug_max_pool2d(m, x, NULL), NULL);
-    x = snug_dense(m, x, &(snug_dense_options){SNUG_DENSE_DEFAULTS, .units = 4,
-                                               .activation = SNUG_SOFTMAX});
-    if (snug_model_finish(m, x, &err)) return failed(&err);
+    x = snug_dense(
+        m, x, &(snug_dense_options){SNUG_DENSE_DEFAULTS, .units = 4, .activation = SNUG_SOFTMAX});
+    if (snug_model_finish(m, x, &err))
+        return failed(&err);
     snug_plan_options plan_options = {SNUG_PLAN_DEFAULTS, .batch = 32, .optimizer = {SNUG_ADAM}};
     snug_plan *plan;
     snug_session *session;
-    if (snug_plan_new(&plan, m, &plan_options, &err)) return failed(&err);
+    if (snug_plan_new(&plan, m, &plan_options, &err))
+        return failed(&err);
     printf("arena: %llu bytes\n", (unsigned long long)snug_plan_arena_bytes(plan));
-    if (snug_session_open(&session, plan, NULL, &err)) return failed(&err);
+    if (snug_session_open(&session, plan, NULL, &err))
+        return failed(&err);
     snug_train_options options = {SNUG_TRAIN_DEFAULTS, .train = {.next = next, .reset = reset},
                                   .epochs = 3};
     snug_train_result result;
-    if (snug_train(session, &options, &result, &err)) return failed(&err);
+    if (snug_train(session, &options, &result, &err))
+        return failed(&err);
     for (size_t i = 0; i < result.n_history; i++)
         printf("epoch %d: loss %.3f, accuracy %.3f\n", (int)i + 1, result.history[i].loss,
                result.history[i].accuracy);

@@ -87,7 +87,7 @@ typedef struct snug_session_numbers {
     uint64_t process_peak_bytes;  /* VmHWM; 0 if the system does not say */
     double last_step_seconds, best_step_seconds; /* of full batches; 0 before the first */
     double rehearsal_seconds; /* of a step on zeros, when the session was opened; 0: none */
-    uint64_t allocations; /* of the library's own code since the session was opened */
+    uint64_t allocations;     /* of the library's own code since the session was opened */
 } snug_session_numbers;
 /* What the session's memory and steps came to so far. */
 SNUG_API void snug_session_measure(const snug_session *session, snug_session_numbers *out);
