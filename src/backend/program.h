@@ -19,8 +19,12 @@
 #define SN_BYTES_KIND_LIST(X)                                                                      \
     X(WEIGHTS, "weights")                                                                          \
     X(GRADIENTS, "gradients")                                                                      \
-    X(OPTIMIZER, "optimizer") X(ACTIVATIONS, "activations") X(WORKSPACE, "workspace")              \
-        X(STAGING, "staging") X(CONSTANTS, "constants") X(PADDING, "padding")
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(ACTIVATIONS, "activations")                                                                  \
+    X(WORKSPACE, "workspace")                                                                      \
+    X(STAGING, "staging")                                                                          \
+    X(CONSTANTS, "constants")                                                                      \
+    X(PADDING, "padding")
 typedef enum sn_bytes_kind {
 #define SN_BYTES_KIND_ENUM(id, name) SN_BYTES_##id,
     SN_BYTES_KIND_LIST(SN_BYTES_KIND_ENUM)
