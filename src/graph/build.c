@@ -163,7 +163,7 @@ static snug_status forward(builder *b, snug_error *err)
     return SNUG_OK;
 }
 
-/* The loss and the penalties of L2, added to it one after the other. */
+/* The loss and the penalties of L2 of what is trained, added to it one after the other. */
 static snug_status add_loss(builder *b, snug_error *err)
 {
     sn_graph *graph = b->graph;
@@ -189,7 +189,8 @@ static snug_status add_loss(builder *b, snug_error *err)
     s = sn_graph_append(graph, SN_OP_LOSS, &attrs, 3, in, 1, NULL, SN_PHASE_FORWARD, "loss", -1,
                         &graph->loss, err);
     for (size_t i = 0; i < b->model->weights.n && !s; i++) {
-        if (b->model->weights.at[i].l2 > 0 && b->weights[i] != SN_NO_REF) {
+        if (b->model->weights.at[i].l2 > 0 && b->weights[i] != SN_NO_REF &&
+            sn_model_weight_trains(b->model, i)) {
             sn_attrs penalty = {.update = {.penalty = b->model->weights.at[i].l2}};
             sn_ref sum[2] = {b->weights[i], graph->loss};
             s = sn_graph_append(graph, SN_OP_SUM_SQUARES, &penalty, 2, sum, 1, NULL,

@@ -319,7 +319,7 @@ static snug_status update_weight(backward *b, sn_ref weight, sn_ref norm)
     }
     const sn_model_weight *w = &graph->model->weights.at[value->weight];
     sn_attrs attrs = {.update = graph->options.update};
-    attrs.update.l2 = w->l2;
+    attrs.update.l2 = norm == SN_NO_REF ? w->l2 : 0; /* 0: it is in the gradient already */
     attrs.update.lr_scale = 1;
     const char *layer = graph->model->layers.at[w->layer].name;
     sn_ref slots[3] = {SN_NO_REF, SN_NO_REF, SN_NO_REF};
@@ -354,7 +354,27 @@ static snug_status update_complete(backward *b, size_t number)
     return s;
 }
 
-/* Clipping by the global norm: all gradients first, their squares summed, then all updates. */
+/* gradient += 2 * l2 * w: what the penalty adds to it, where an update does not do that itself. */
+static snug_status add_penalty(backward *b, sn_ref weight)
+{
+    sn_graph *graph = b->graph;
+    const sn_model_weight *w = &graph->model->weights.at[graph->values.at[weight].weight];
+    if (w->l2 == 0) {
+        return SNUG_OK;
+    }
+    const char *layer = graph->model->layers.at[w->layer].name;
+    sn_attrs scale = {.scalar = {.kind = SN_SCALAR_MUL, .value = 2 * w->l2}};
+    sn_attrs sum = {.binary = {.kind = SN_BINARY_ADD}};
+    sn_ref in[2] = {b->gradient[weight], SN_NO_REF};
+    snug_status s = sn_graph_append(graph, SN_OP_SCALAR, &scale, 1, &weight, 1, NULL,
+                                    SN_PHASE_BACKWARD, layer, (int32_t)w->layer, &in[1], b->err);
+    return s ? s
+             : sn_graph_append(graph, SN_OP_BINARY, &sum, 2, in, 1, NULL, SN_PHASE_BACKWARD, layer,
+                               (int32_t)w->layer, &b->gradient[weight], b->err);
+}
+
+/* Clipping by the global norm: all gradients first, penalties included as Keras has it, their
+ * squares summed, then all updates. */
 static snug_status update_all(backward *b)
 {
     sn_ref sum = SN_NO_REF;
@@ -362,9 +382,11 @@ static snug_status update_all(backward *b)
     sn_attrs attrs = {.update = {.penalty = 1}};
     for (sn_ref v = 0; v < b->n_values && !s; v++) {
         if (b->graph->values.at[v].kind == SN_VALUE_WEIGHT && b->gradient[v] != SN_NO_REF) {
+            s = add_penalty(b, v);
             sn_ref in[2] = {b->gradient[v], sum};
-            s = sn_graph_append(b->graph, SN_OP_SUM_SQUARES, &attrs, 2, in, 1, NULL,
-                                SN_PHASE_BACKWARD, "", -1, &sum, b->err);
+            s = s ? s
+                  : sn_graph_append(b->graph, SN_OP_SUM_SQUARES, &attrs, 2, in, 1, NULL,
+                                    SN_PHASE_BACKWARD, "", -1, &sum, b->err);
         }
     }
     for (sn_ref v = 0; v < b->n_values && !s; v++) {
