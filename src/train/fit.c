@@ -45,18 +45,31 @@ static snug_status next_batch(snug_session *session, const snug_source *source, 
 
 /* ---- evaluation ---- */
 
+/* 0: the outputs are numbers rather than one of so many classes (regression, several labels). */
+static int64_t n_classes(const snug_session *session)
+{
+    const snug_loss *loss = snug_plan_loss(session->plan);
+    int64_t n_outputs = session->output_size;
+    bool one_of = loss->kind == SNUG_LOSS_SOFTMAX ||
+                  (loss->kind == SNUG_LOSS_SIGMOID && (n_outputs == 1 || !loss->one_hot));
+    return one_of ? SN_MAX(n_outputs, 2) : 0;
+}
+
 snug_status snug_evaluate(snug_session *session, const snug_source *source, bool source_lends,
                           snug_score *out, bool (*progress)(void *context, uint64_t n_done),
                           void *context, snug_error *err)
 {
     memset(out, 0, sizeof *out);
+    if (!session->programs[SN_GRAPH_EVALUATE]) {
+        return sn_fail(err, SNUG_E_USAGE, "the session's plan is for prediction alone");
+    }
+    if (!source->next || !source->reset) {
+        return sn_fail(err, SNUG_E_USAGE, "the source lacks next or reset");
+    }
     int64_t n_outputs = snug_session_output_size(session);
-    snug_loss_kind loss_kind = snug_plan_loss(session->plan)->kind;
-    bool classes = loss_kind == SNUG_LOSS_SOFTMAX || loss_kind == SNUG_LOSS_SIGMOID;
     int64_t batch = snug_plan_numbers(session->plan)->batch;
     sn_scorer scorer;
-    snug_status s =
-        sn_scorer_init(&scorer, n_outputs, classes ? SN_MAX(n_outputs, 2) : 0, true, err);
+    snug_status s = sn_scorer_init(&scorer, n_outputs, n_classes(session), true, err);
     if (s) {
         return s;
     }
@@ -175,10 +188,22 @@ static void look_for_chance(sn_fit *fit)
 
 /* ---- the loop ---- */
 
+static double schedule_factor(const sn_fit *fit)
+{
+    const snug_schedule *schedule = &fit->options->schedule;
+    bool by_epoch =
+        schedule->kind == SNUG_SCHEDULE_STEP || schedule->kind == SNUG_SCHEDULE_EXPONENTIAL;
+    if (fit->n_steps > 0 && (fit->steps_per_epoch > 0 || !by_epoch)) {
+        return snug_schedule_factor(schedule, fit->state.step, fit->n_steps, fit->steps_per_epoch);
+    }
+    /* The length of an epoch is not known: epochs are counted instead of steps. */
+    return snug_schedule_factor(schedule, (uint64_t)fit->state.epoch,
+                                (uint64_t)fit->options->epochs, 1);
+}
+
 static float learning_rate(const sn_fit *fit)
 {
-    double factor = snug_schedule_factor(&fit->options->schedule, fit->state.step, fit->n_steps,
-                                         fit->steps_per_epoch);
+    double factor = schedule_factor(fit);
     double base = fit->options->lr > 0 ? (double)fit->options->lr
                                        : (double)snug_plan_optimizer(fit->session->plan)->lr;
     double lr = base * factor;
@@ -338,6 +363,10 @@ static snug_status loop(sn_fit *fit, snug_error *err)
     snug_status s = SNUG_OK;
     while (!s && fit->state.epoch < o->epochs) {
         bool ended;
+        if (o->early_stop > 0 && fit->state.bad_epochs >= o->early_stop) {
+            fit->result->stopped_early = true;
+            break;
+        }
         s = train_epoch(fit, &ended, err);
         if (s) {
             break;
@@ -352,10 +381,6 @@ static snug_status loop(sn_fit *fit, snug_error *err)
             s = end_epoch(fit, ended, err);
         }
         if (!ended || fit->stop) {
-            break;
-        }
-        if (o->early_stop > 0 && fit->state.bad_epochs >= o->early_stop) {
-            fit->result->stopped_early = true;
             break;
         }
     }
@@ -383,10 +408,9 @@ static snug_status begin(sn_fit *fit, snug_error *err)
         return sn_fail(err, SNUG_E_USAGE, "the training source lacks next or reset");
     }
     int64_t batch = snug_plan_numbers(session->plan)->batch;
-    snug_loss_kind loss = snug_plan_loss(session->plan)->kind;
     fit->n_outputs = snug_session_output_size(session);
-    fit->regression = loss != SNUG_LOSS_SOFTMAX && loss != SNUG_LOSS_SIGMOID;
-    fit->n_classes = fit->regression ? 0 : SN_MAX(fit->n_outputs, 2);
+    fit->n_classes = n_classes(session);
+    fit->regression = fit->n_classes == 0;
     fit->outputs = sn_alloc_array(SN_TAG_TRAIN, (size_t)(batch * fit->n_outputs), sizeof(float));
     if (!fit->outputs) {
         return sn_fail(err, SNUG_E_MEMORY, "no memory for a batch of outputs");

@@ -3,7 +3,8 @@
  * save.c - what a run leaves on disk. Every file is written under a temporary name and renamed, the
  * checkpoint last: whatever moment the machine stops at, the newest whole checkpoint is in place.
  */
-#include <math.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "train/fit.h"
@@ -47,6 +48,31 @@ snug_status sn_fit_save(sn_fit *fit, bool epoch_ended, bool improved, snug_error
     return s;
 }
 
+static uint64_t existing_bytes(const sn_fit *fit, const char *name)
+{
+    struct stat info;
+    char *path = sn_io_join(SN_TAG_TRAIN, fit->options->folder, name);
+    uint64_t bytes = path && stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+    sn_free(path);
+    return bytes;
+}
+
+/* The largest file that the process may write (ulimit -f): beyond it a signal would end it. */
+static snug_status check_file_limit(uint64_t bytes, snug_error *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        (uint64_t)limit.rlim_cur >= bytes) {
+        return SNUG_OK;
+    }
+    char a[32], b[32];
+    return sn_fail(err, SNUG_E_IO,
+                   "a checkpoint of this run takes %s, files are limited to %s: raise the limit "
+                   "(ulimit -f)",
+                   sn_format_bytes(a, sizeof a, bytes),
+                   sn_format_bytes(b, sizeof b, (uint64_t)limit.rlim_cur));
+}
+
 snug_status sn_fit_check_room(const sn_fit *fit, snug_error *err)
 {
     if (!fit->options->folder) {
@@ -58,9 +84,19 @@ snug_status sn_fit_check_room(const sn_fit *fit, snug_error *err)
     if (s) {
         return s;
     }
-    /* The checkpoint twice (the old one stays until the new one is whole), weights three times. */
-    uint64_t need = 2 * sn_checkpoint_bytes(fit->session, true) +
-                    3 * sn_checkpoint_bytes(fit->session, false) + SN_MIB;
+    /* Each file once, and the largest a second time: the old one stays until the new one is
+     * whole. What a run that goes on has there already is not needed again. */
+    uint64_t checkpoint = sn_checkpoint_bytes(fit->session, true);
+    uint64_t weights = sn_checkpoint_bytes(fit->session, false);
+    uint64_t need = 2 * checkpoint + 2 * weights + SN_MIB;
+    uint64_t there = SN_MIN(existing_bytes(fit, "last.ckpt"), checkpoint) +
+                     SN_MIN(existing_bytes(fit, "last.safetensors"), weights) +
+                     SN_MIN(existing_bytes(fit, "best.safetensors"), weights);
+    need -= there;
+    s = check_file_limit(checkpoint, err);
+    if (s) {
+        return s;
+    }
     if (free_bytes < need) {
         char a[32], b[32];
         return sn_fail(

@@ -56,6 +56,19 @@ static void add_class(sn_scorer *scorer, const float *row, int32_t truth)
     }
 }
 
+/* The class that a row of one-hot (or smoothed) targets means. */
+static int32_t class_of(const sn_scorer *scorer, const float *target)
+{
+    if (scorer->n_outputs == 1) {
+        return target[0] > .5f;
+    }
+    int64_t best = 0;
+    for (int64_t j = 1; j < scorer->n_outputs; j++) {
+        best = target[j] > target[best] ? j : best;
+    }
+    return (int32_t)best;
+}
+
 void sn_scorer_add(sn_scorer *scorer, const float *outputs, const int32_t *classes,
                    const float *targets, int64_t n, double loss)
 {
@@ -65,6 +78,8 @@ void sn_scorer_add(sn_scorer *scorer, const float *outputs, const int32_t *class
         const float *row = outputs + i * scorer->n_outputs;
         if (classes) {
             add_class(scorer, row, classes[i]);
+        } else if (targets && scorer->n_classes > 0) {
+            add_class(scorer, row, class_of(scorer, targets + i * scorer->n_outputs));
         } else if (targets) {
             for (int64_t j = 0; j < scorer->n_outputs; j++) {
                 double d = (double)row[j] - (double)targets[i * scorer->n_outputs + j];

@@ -27,8 +27,8 @@ typedef struct sn_scorer {
 /* n_classes 0: regression. tables false: neither confusion nor classes (training). */
 snug_status sn_scorer_init(sn_scorer *scorer, int64_t n_outputs, int64_t n_classes, bool tables,
                            snug_error *err);
-/* outputs [n, n_outputs]; classes [n] or targets [n, n_outputs]; loss: the batch's mean. The first
- * of equal outputs counts as the largest, as argmax does. */
+/* outputs [n, n_outputs]; classes [n] or targets [n, n_outputs] (of classes: one-hot); loss: the
+ * batch's mean. The first of equal outputs counts as the largest, as argmax does. */
 void sn_scorer_add(sn_scorer *scorer, const float *outputs, const int32_t *classes,
                    const float *targets, int64_t n, double loss);
 void sn_scorer_finish(sn_scorer *scorer, snug_score *out);
