@@ -171,15 +171,21 @@ static void read_holders(snug_gpus *gpus, size_t n)
         if (gpus->procs.at[i].resident_bytes && !gpus->procs.at[i].kernel_thread)
             order[n_order++] = (ranked){gpus->procs.at[i].resident_bytes, i};
     qsort(order, n_order, sizeof *order, by_bytes);
-    /* PSS costs a walk of the page tables: only those are asked that RSS says are large. Forked
-     * workers share much and fall behind, so twice as many are asked as are shown. */
-    n_order = SN_MIN(n_order, 2 * n + 6);
-    for (size_t i = 0; i < n_order; i++) {
-        sn_gpus_proc *proc = &gpus->procs.at[order[i].proc];
+    /* PSS costs a walk of the page tables. It is at most RSS, so the rest needs none as soon as n
+     * are known that hold more than the next one's RSS; forked workers share much and come late. */
+    size_t n_asked = 0, n_sorted = SN_MIN(n_order, 6 * n);
+    for (; n_asked < n_sorted; n_asked++) {
+        if (n_asked >= n && order[n - 1].bytes >= order[n_asked].bytes)
+            break;
+        sn_gpus_proc *proc = &gpus->procs.at[order[n_asked].proc];
         sn_gpus_facts(gpus, proc);
-        order[i].bytes = proc->host_bytes;
+        ranked now = {proc->host_bytes, order[n_asked].proc};
+        size_t place = n_asked;
+        for (; place > 0 && order[place - 1].bytes < now.bytes; place--)
+            order[place] = order[place - 1];
+        order[place] = now;
     }
-    qsort(order, n_order, sizeof *order, by_bytes);
+    n_order = n_asked;
     for (size_t i = 0; i < n_order && i < n && !gpus->failed; i++) {
         snug_gpus_process shown;
         sn_gpus_show(gpus, &shown, &gpus->procs.at[order[i].proc]);

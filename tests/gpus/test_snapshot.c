@@ -588,6 +588,40 @@ static void test_ram(void **state)
     assert_no_leak();
 }
 
+/* Fifteen workers with much resident memory that they share, and two with less but their own. */
+static void test_largest_are_found_behind_workers(void **state)
+{
+    fake_tree tree;
+    fake_tree_make(&tree);
+    for (int pid = 10; pid < 25; pid++)
+        fake_process(&tree, &(fake_proc){.pid = pid, .rss_pages = 5000, .pss_kib = pid});
+    fake_process(&tree, &(fake_proc){.pid = 30, .rss_pages = 1000, .pss_kib = 3000});
+    fake_process(&tree, &(fake_proc){.pid = 31, .rss_pages = 900, .pss_kib = 2000});
+    fake_process(&tree, &(fake_proc){.pid = 32, .rss_pages = 400, .pss_kib = 1});
+    snug_gpus_options o = SNUG_GPUS_OPTIONS_INIT;
+    snug_error err = SNUG_ERROR_INIT;
+    snug_gpus *gpus;
+    o.root = tree.root;
+    o.n_ram_processes = 3;
+    assert_ok(snug_gpus_new(&gpus, &o, &err), &err);
+    const snug_gpus_ram *ram = snug_gpus_ram_of(gpus);
+    assert_int_equal(ram->n_processes, 3);
+    assert_int_equal(ram->processes[0].pid, 30);
+    assert_int_equal(ram->processes[1].pid, 31);
+    assert_int_equal(ram->processes[2].pid, 24);
+    /* Nobody's pages were walked in vain. */
+    o.n_ram_processes = 2;
+    snug_gpus_free(gpus);
+    fake_process(&tree, &(fake_proc){.pid = 40, .rss_pages = 9000, .pss_kib = 36000});
+    fake_process(&tree, &(fake_proc){.pid = 41, .rss_pages = 8000, .pss_kib = 32000});
+    assert_ok(snug_gpus_new(&gpus, &o, &err), &err);
+    assert_int_equal(snug_gpus_ram_of(gpus)->processes[1].pid, 41);
+    assert_false(sn_gpus_find(gpus, 24)->flags & SN_PROC_FACTS);
+    snug_gpus_free(gpus);
+    fake_tree_remove(&tree);
+    assert_no_leak();
+}
+
 static void test_ram_group_of_version_1(void **state)
 {
     fake_tree tree;
@@ -775,6 +809,7 @@ int main(void)
         cmocka_unit_test(test_can_go),
         cmocka_unit_test(test_shared_by_a_busy_process),
         cmocka_unit_test(test_ram),
+        cmocka_unit_test(test_largest_are_found_behind_workers),
         cmocka_unit_test(test_ram_group_of_version_1),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_2000_processes),
