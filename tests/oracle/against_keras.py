@@ -124,8 +124,8 @@ def compare_runs(driver, run, wide, batches, result):
 def compare_steps(driver, run, wide, batches, result):
     """Each step from the float32 run's weights and momentum."""
     momentum = {n: np.zeros(run.weights[n].shape, np.float32) for n in run.trained}
-    rows, statistics, whole = [], [], []
-    errors = {n: [0.0, 0.0] for n in run.trained}
+    rows, whole = [], []
+    errors = {n: np.zeros(2) for n in run.weights}
     for x, y in batches:
         values = run.values()
         driver.put("weights", *[values[n] for n in driver.weights])
@@ -145,16 +145,19 @@ def compare_steps(driver, run, wide, batches, result):
             both = np.array([norm(g[n] - g64[n]) ** 2, norm(g32[n] - g64[n]) ** 2])
             errors[n] += both
             square += both
-        whole.append(np.sqrt(square[0] / square[1]))
-        moved = wide.values()
+        whole.append(square)
+        narrow, moved = run.values(), wide.values()
         for n in set(run.weights) - set(run.trained):
-            statistics.append(norm(after[n] - moved[n]) / norm(moved[n]))
+            errors[n] += [norm(after[n] - moved[n]) ** 2, norm(narrow[n] - moved[n]) ** 2]
         for n in run.trained:
             momentum[n] = np.float32(MOMENTUM) * momentum[n] - np.float32(LR) * g32[n]
             run.weights[n].assign_add(momentum[n])
     result["losses"], result["to 32"], result["to 64"], result["32 to 64"] = np.array(rows).T
-    result["tensors"] = {n: np.sqrt(e[0] / e[1]) for n, e in errors.items()}
-    result["steps"], result["statistics"] = whole, max(statistics)
+    ratios = {n: np.sqrt(e[0] / e[1]) if e[1] else float(e[0] > 0) for n, e in errors.items()}
+    result["tensors"] = {n: ratios[n] for n in run.trained}
+    result["statistics"] = np.array([r for n, r in ratios.items() if n not in run.trained])
+    result["steps"] = np.sqrt(np.divide(*np.array(whole).T))
+    result["whole"] = np.sqrt(np.sum(whole, 0))
 
 
 def compare(build, folder, name, start, threads, steps):
@@ -185,8 +188,9 @@ def report(name, start, result, worst):
         return min(max(result["to 32"]), max(result["to 64"])) > 1e-4
     ratios = result["tensors"]
     r = np.array(list(ratios.values()))
-    print(f"{line}   {np.median(r):5.2f} {r.max():5.2f}   {np.median(result['steps']):5.2f} "
-          f"{max(result['steps']):5.2f}   {result['statistics']:8.1e}", flush=True)
+    print(f"{line}   {np.median(r):5.2f} {r.max():6.2f} {np.sum(r > 1.5):3d}/{len(r):<4d}"
+          f" {result['whole'][0] / result['whole'][1]:6.2f} {np.median(result['steps']):6.2f}"
+          f" {np.median(result['statistics']):8.2f} {result['statistics'].max():6.2f}", flush=True)
     for n in sorted(ratios, key=ratios.get, reverse=True)[:worst]:
         print(f"    {ratios[n]:6.2f}  {n}")
     return max(result["to 32"]) > 2e-5 or r.max() > 1.5
@@ -201,10 +205,10 @@ def main():
     parser.add_argument("--worst", type=int, default=0, help="list the worst gradients")
     a = parser.parse_args()
     bad = False
-    print("                                         loss differs               gradient's error / float32's"
-          "      statistics\n"
-          "model, start       losses                  from 32   from 64  32 from 64   tensor   max   "
-          "step   max   differ")
+    print("                     ten losses          loss differs                  error of a gradient / "
+          "of TensorFlow's float32    of statistics\n"
+          "model, start                             from 32   from 64  32 from 64  tensor  worst  >1.5"
+          "  all of it   a step    typical  worst")
     for name in a.models:
         for start in ("keras", "he"):
             with tempfile.TemporaryDirectory() as folder:
