@@ -520,13 +520,15 @@ static bool tf_method(sn_scan *scan, const call *c, sn_value *out)
         sn_value n = argument(scan, c, 0, "batch_size");
         int64_t before = v.count > 0 ? v.count : 1;
         uint64_t sample = sn_src_sample_bytes(&v);
-        v.count = n.kind == SN_V_INT && n.count > 0 ? n.count * before : 32 * before;
+        int64_t each = n.kind == SN_V_INT && n.count > 0 ? n.count : 32;
+        if (__builtin_mul_overflow(each, before, &v.count))
+            v.count = -1; /* more than there can be: not known */
         if (n.kind == SN_V_INT && n.count < 0 && n.certain && v.decoded && !v.small)
             sn_src_report(scan, SN_TRAP_CONVERT, 0, c->line, v.line,
                           "The batch is as long as the list of files: one element of the pipeline "
                           "is the whole data set.");
         else if (n.kind == SN_V_INT && sample && !v.small &&
-                 (uint64_t)SN_MAX(n.count, 0) * sample > 2 * SN_GIB)
+                 (double)n.count * (double)sample > 2 * (double)SN_GIB)
             sn_src_report(scan, SN_TRAP_HUGE_BATCH, 0, c->line, 0,
                           "One batch of %" PRId64 " samples takes %.1f GiB before the first layer.",
                           n.count, (double)n.count * (double)sample / (double)SN_GIB);
