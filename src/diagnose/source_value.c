@@ -513,7 +513,10 @@ static sn_value binary(sn_scan *scan, const sn_py_node *node)
         if (node->s[0] == '/' && a.width == 1)
             a.width = 8; /* NumPy divides bytes into float64 */
         if (a.kind == SN_V_SET && b.kind == SN_V_SET && !a.array)
-            a.count = a.count >= 0 && b.count >= 0 ? a.count + b.count : -1;
+            a.count =
+                a.count < 0 || b.count < 0 || __builtin_add_overflow(a.count, b.count, &a.count)
+                    ? -1
+                    : a.count;
         return a;
     }
     if (b.kind == SN_V_IMAGE || b.kind == SN_V_SET)
