@@ -14,7 +14,8 @@ CONFIGURE = cmake -S . -G Ninja $(CMAKE_FLAGS)
 NINJA = ninja -j $(JOBS)
 
 .PHONY: all help deps deps-test check check-quick check-asan check-tsan check-nightly demo \
-	bench-peers fmt fmt-check install fuzz clean release-tests asan-tests tsan-tests clang-tests
+	check-onednn3 bench-peers fmt fmt-check install fuzz clean release-tests asan-tests tsan-tests \
+	clang-tests
 
 all: deps build/build.ninja
 	@$(NINJA) -C build snug snug_cli pages
@@ -22,9 +23,10 @@ all: deps build/build.ninja
 help:
 	@echo 'make               build/snug and build/libsnug.so'
 	@echo 'make demo          trains on a small data set, into runs/demo/'
-	@echo 'make check         every test, three flavours (release, address, thread), and the format'
+	@echo 'make check         every test: release, address, thread, oneDNN 3, and the format'
 	@echo 'make check-quick   the quick tests of the release flavour'
 	@echo 'make check-asan    the address and undefined-behaviour flavour; check-tsan: threads'
+	@echo 'make check-onednn3 the kernels against oneDNN 3, from its PyPI wheels'
 	@echo 'make check-nightly longer sets, clang as well, and the fuzzers'
 	@echo 'make fuzz          each fuzzer for SECONDS=60'
 	@echo 'make bench-peers   times snug against TensorFlow and PyTorch'
@@ -60,15 +62,17 @@ clang-tests: deps-test
 	@$(NINJA) -C build-clang
 
 check:
-	@tools/check.sh release asan tsan fmt
+	@tools/check.sh release asan tsan onednn3 fmt
 check-quick: release-tests
 	@tools/run-tests.sh --quick build
 check-asan: asan-tests
 	@tools/run-tests.sh build-asan $(ASAN_TESTS)
 check-tsan: tsan-tests
 	@tools/run-tests.sh build-tsan $(TSAN_TESTS)
+check-onednn3: deps-test
+	@JOBS=$(JOBS) tools/onednn3.sh
 check-nightly:
-	@SNUG_NIGHTLY=1 tools/check.sh release asan tsan clang fmt
+	@SNUG_NIGHTLY=1 tools/check.sh release asan tsan onednn3 clang fmt
 	@$(MAKE) --no-print-directory fuzz
 
 demo: all
@@ -94,4 +98,4 @@ fuzz: deps-test
 	@tools/fuzz.sh build-fuzz $(SECONDS)
 
 clean:
-	@rm -rf build build-asan build-tsan build-clang build-fuzz
+	@rm -rf build build-asan build-tsan build-clang build-fuzz build-onednn3

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: tools/check.sh STAGE...      stages: release asan tsan clang fmt
+# usage: tools/check.sh STAGE...      stages: release asan tsan onednn3 clang fmt
 # Builds and runs each stage in turn, goes on after a failure, and ends with one line that sums up
 # all of them.
 set -u
@@ -34,6 +34,9 @@ for name in "$@"; do
         ;;
     asan | tsan)
         stage "$name" "$name-tests" make --no-print-directory "check-$name"
+        ;;
+    onednn3)
+        stage onednn3 deps-test make --no-print-directory check-onednn3
         ;;
     clang)
         stage clang clang-tests tools/run-tests.sh --quick build-clang

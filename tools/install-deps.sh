@@ -9,7 +9,8 @@ set -u
 core="build-essential cmake ninja-build pkg-config libdnnl-dev libjpeg-dev libpng-dev zlib1g-dev
       libjansson-dev"
 demo="dataset-fashion-mnist"
-test="libcmocka-dev clang clang-format-14 libomp-dev ccache dataset-fashion-mnist"
+test="libcmocka-dev clang clang-format-14 libomp-dev ccache dataset-fashion-mnist
+      python3 python3-pip"
 
 command -v dpkg-query >/dev/null || exit 0
 
