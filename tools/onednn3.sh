@@ -33,7 +33,7 @@ case $? in
 0) ;;
 77)
     [ -n "${RUN_TESTS_TOTALS:-}" ] && echo "0 0 1" >>"$RUN_TESTS_TOTALS"
-    echo "SKIPPED: oneDNN 3: pip could not fetch its wheels: $(tail -n 1 "$build/pip.log")"
+    echo "SKIPPED: oneDNN 3: pip could not fetch its wheels ($build/pip.log): $(tail -n 1 "$build/pip.log")"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
     ;;
