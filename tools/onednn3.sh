@@ -33,12 +33,13 @@ case $? in
 0) ;;
 77)
     [ -n "${RUN_TESTS_TOTALS:-}" ] && echo "0 0 1" >>"$RUN_TESTS_TOTALS"
-    echo "SKIPPED: oneDNN 3: pip could not fetch its wheels ($build/pip.log): $(tail -n 1 "$build/pip.log")"
+    echo "SKIPPED: oneDNN 3: pip could not fetch its wheels; the end of $build/pip.log:"
+    tail -n 2 "$build/pip.log"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
     ;;
 *)
-    echo "onednn3.sh: the wheels in '$build/wheels' cannot be unpacked; remove them and try again" >&2
+    echo "onednn3.sh: the wheels in '$build/wheels' cannot be unpacked: remove them, try again" >&2
     exit 1
     ;;
 esac
