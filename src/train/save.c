@@ -3,8 +3,14 @@
  * save.c - what a run leaves on disk. Every file is written under a temporary name and renamed, the
  * checkpoint last: whatever moment the machine stops at, the newest whole checkpoint is in place.
  */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "train/fit.h"
@@ -48,6 +54,39 @@ snug_status sn_fit_save(sn_fit *fit, bool epoch_ended, bool improved, snug_error
     return s;
 }
 
+/* "last.ckpt.1234-0.tmp": what process 1234 was writing when it was killed. */
+static bool is_leftover(const char *name)
+{
+    static const char *const ours[] = {"last.ckpt.", "last.safetensors.", "best.safetensors.",
+                                       "history.csv."};
+    for (size_t i = 0; i < SN_LEN(ours); i++) {
+        size_t n = strlen(ours[i]);
+        long process;
+        unsigned attempt;
+        int used = 0;
+        if (strncmp(name, ours[i], n) == 0 &&
+            sscanf(name + n, "%ld-%u.tmp%n", &process, &attempt, &used) == 2 && used > 0 &&
+            name[n + (size_t)used] == 0 && process > 0) {
+            return kill((pid_t)process, 0) != 0 && errno == ESRCH;
+        }
+    }
+    return false;
+}
+
+/* A process that is killed while it saves leaves a temporary file as large as a checkpoint. */
+static void remove_leftovers(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (is_leftover(entry->d_name)) {
+            (void)unlinkat(dirfd(dir), entry->d_name, 0); /* if it stays, it is only room */
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
 static uint64_t existing_bytes(const sn_fit *fit, const char *name)
 {
     struct stat info;
@@ -80,6 +119,9 @@ snug_status sn_fit_check_room(const sn_fit *fit, snug_error *err)
     }
     snug_status s = sn_io_make_folder(fit->options->folder, err);
     uint64_t free_bytes;
+    if (!s) {
+        remove_leftovers(fit->options->folder);
+    }
     s = s ? s : sn_io_free_bytes(&free_bytes, fit->options->folder, err);
     if (s) {
         return s;
