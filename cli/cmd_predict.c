@@ -132,16 +132,16 @@ static int each_batch(predict *p)
     return status ? sn_cli_fail(&err) : 0;
 }
 
-/* NumPy's header, version 1.0, of a length that does not depend on the number of rows. */
+/* NumPy's header, version 1.0, 128 bytes for any number of rows (data stay aligned). */
 static void npy_header(FILE *out, uint64_t rows, int64_t columns)
 {
-    char text[119];
+    char text[118];
     int n = snprintf(text, sizeof text,
                      "{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, %lld), }",
                      (unsigned long long)rows, (long long)columns);
     memset(text + n, ' ', sizeof text - (size_t)n);
     text[sizeof text - 1] = '\n';
-    fwrite("\x93NUMPY\x01\x00\x77\x00", 1, 10, out);
+    fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, out);
     fwrite(text, 1, sizeof text - 1, out);
     fputc('\n', out);
 }
@@ -179,7 +179,9 @@ static int close_outputs(predict *p)
     if (p->csv)
         good = !fclose(p->csv) && good;
     if (p->json) {
-        json_dumpf(p->json, stdout, JSON_INDENT(1));
+        json_t *root = json_pack("{s:O}", "predictions", p->json);
+        json_dumpf(root, stdout, JSON_INDENT(1));
+        json_decref(root);
         putchar('\n');
         json_decref(p->json);
     }
@@ -210,8 +212,9 @@ static int predict_all(predict *p)
         return rc;
     p->n_outputs = snug_session_output_size(p->run.session);
     p->classes = s->loss.kind != SNUG_LOSS_MSE && p->n_outputs > 1;
-    p->limit = a->limit ? strtoull(a->limit, NULL, 10) : UINT64_MAX;
-    if (p->limit < 1)
+    char *rest = NULL;
+    p->limit = a->limit ? strtoull(a->limit, &rest, 10) : UINT64_MAX;
+    if (p->limit < 1 || (rest && *rest) || (a->limit && strchr(a->limit, '-')))
         return sn_cli_usage("predict", "--limit %s is no number of samples", a->limit);
     p->top = a->top ? strtoll(a->top, NULL, 10) : 3;
     if (p->top < 1 || p->top > 16)
