@@ -83,7 +83,33 @@ static bool is_model(const char *text)
     return false;
 }
 
-static int print(sn_cli_setup *s)
+/* The training command of this plan: what was said, and the batch that was chosen. */
+static void print_next(const sn_cli_setup *s, const char *data)
+{
+    const sn_cli_args *a = s->args;
+    const struct {
+        const char *option, *value;
+    } said[] = {{"-s", a->size},
+                {"-e", a->epochs},
+                {"--max-steps", a->max_steps},
+                {"--optimizer", a->optimizer},
+                {"-l", a->lr},
+                {"--lr-schedule", a->lr_schedule},
+                {"--loss", a->loss},
+                {"-M", a->memory},
+                {"-j", a->threads},
+                {"--validation", a->validation},
+                {"--labels", a->labels},
+                {"--label-column", a->label_column}};
+    printf("next     snug train %s -m %s -b %lld", data, s->model_spec,
+           (long long)snug_plan_numbers(s->plan)->batch);
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        if (said[i].value)
+            printf(" %s %s", said[i].option, said[i].value);
+    putchar('\n');
+}
+
+static int print(sn_cli_setup *s, const char *data)
 {
     const sn_cli_args *args = s->args;
     snug_error err = SNUG_ERROR_INIT;
@@ -109,8 +135,7 @@ static int print(sn_cli_setup *s)
     }
     sn_cli_print_plan(stdout, s, true);
     if (s->data && snug_plan_device(s->plan)->computes)
-        printf("next     snug train %s -m %s -b %lld\n", args->positional[0], s->model_spec,
-               (long long)snug_plan_numbers(s->plan)->batch);
+        print_next(s, data);
     return 0;
 }
 
@@ -146,7 +171,7 @@ int snug_cmd_plan(int argc, char **argv)
     if (!rc && !args.no_calibration && !args.program && !args.why)
         rc = sn_cli_setup_measure(&s);
     if (!rc)
-        rc = s.does_not_fit ? sn_cli_refuse(&s) : print(&s);
+        rc = s.does_not_fit ? sn_cli_refuse(&s) : print(&s, data);
     sn_cli_setup_end(&s);
     return rc;
 }
