@@ -221,8 +221,8 @@ static json_t *run_json(const train *t)
         t->result.images_per_second, "best_step_seconds", t->result.best_step_seconds,
         "data_wait_fraction", t->result.data_wait_fraction, "steps", (json_int_t)t->result.steps,
         "interrupted", t->result.interrupted, "epochs", epochs, "skipped_files", skipped_json(t));
-    if (t->args.profile)
-        json_object_set_new(json, "convolution_fraction", number_or_null(convolution_fraction(t)));
+    /* Known with --profile only: else null. */
+    json_object_set_new(json, "convolution_fraction", number_or_null(convolution_fraction(t)));
     json_object_set_new(json, "model", json_string(t->setup.model_spec));
     json_object_set_new(json, "threads", json_integer(snug_plan_device(t->setup.plan)->n_threads));
     json_object_set_new(json, "machine", json_string(snug_plan_device(t->setup.plan)->name));

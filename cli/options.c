@@ -103,7 +103,8 @@ static const option_row rows[] = {
     {"why", 0, NULL, AT(why), P, "why each operator got its kernel"},
     {"csv", 0, "FILE", AT(csv), P | R,
      "plan: buffers as id,lower,upper,size,offset; predict: the predictions"},
-    {"no-calibration", 0, NULL, AT(no_calibration), P, "do not measure a step; no times"},
+    {"no-calibration", 0, NULL, AT(no_calibration), P,
+     "do not measure a step: times are estimates"},
     {"place", 0, "FILE", AT(place), P,
      "place the buffers of a CSV id,lower,upper,size instead of a model's"},
     {"capacity", 0, "BYTES", AT(capacity), P, "with --place: fail above this peak"},
@@ -112,7 +113,6 @@ static const option_row rows[] = {
     {"output", 0, "FILE.npy", AT(output), R, "write the raw outputs"},
     {"json", 0, NULL, AT(json), T | P | E | R | S, "one JSON object on stdout and nothing else"},
     {"quiet", 0, NULL, AT(quiet), T | P | E | R | S, "no progress, no remarks"},
-    {"verbose", 0, NULL, AT(verbose), T | P | E | R | S, "more remarks"},
     {"color", 0, "WHEN", AT(color), T | P | E | R | S,
      "auto, always, never; default auto (NO_COLOR kept)"},
 };
@@ -329,5 +329,9 @@ int sn_cli_parse_args(sn_cli_args *args, int verb, int argc, char **argv)
                 return rc;
         }
     }
+    if (args->color && strcmp(args->color, "auto") && strcmp(args->color, "always") &&
+        strcmp(args->color, "never"))
+        return sn_cli_usage(args->verb_name, "--color %s is none of auto, always, never",
+                            args->color);
     return -1;
 }

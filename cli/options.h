@@ -38,7 +38,7 @@ typedef struct sn_cli_args {
     const char *epochs, *max_steps, *top, *output, *color, *place, *capacity, *channels, *classes,
         *limit;
     bool has_resume, exif, fast_decode, no_shuffle, profile, dry_run, program, why, json, quiet;
-    bool verbose, no_calibration, keep_activations;
+    bool no_calibration, keep_activations;
 } sn_cli_args;
 
 /* -1: go on; else the exit code to return. */

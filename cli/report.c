@@ -14,7 +14,9 @@
 
 const char *sn_cli_bytes(char *out, size_t n, uint64_t bytes)
 {
-    if (bytes < 1024 * 1024)
+    if (bytes < 1024)
+        snprintf(out, n, "%llu B", (unsigned long long)bytes);
+    else if (bytes < 1024 * 1024)
         snprintf(out, n, "%.3g KiB", (double)bytes / 1024);
     else if ((double)bytes < 10 * 1024 * MIB)
         snprintf(out, n, "%.0f MiB", ceil((double)bytes / MIB));
