@@ -220,7 +220,7 @@ static int read_device(sn_cli_setup *setup)
     setup->plan_options.threads = (int)threads;
     snprintf(setup->device_spec, sizeof setup->device_spec, "%s", a->device ? a->device : "cpu");
     if (a->card && snug_card_spec(setup->device_spec, sizeof setup->device_spec, a->card, &err))
-        return sn_cli_fail(&err);
+        return sn_cli_usage(a->verb_name, "%s", err.what);
     if (snug_device_query(&setup->device, setup->device_spec, (int)threads, &err))
         return sn_cli_fail(&err);
     setup->plan_options.device = setup->device_spec;
