@@ -353,6 +353,12 @@ int sn_cli_setup_model(sn_cli_setup *setup)
         return sn_cli_usage(setup->args->verb_name,
                             "the data are rows of %lld numbers, not images: use -m mlp",
                             (long long)setup->height);
+    if (setup->data && snug_data_is_regression(setup->data) &&
+        !strstr(setup->model_spec, "head=")) {
+        size_t n = strlen(setup->model_spec); /* real numbers, not shares of classes */
+        snprintf(setup->model_spec + n, sizeof setup->model_spec - n, "%chead=linear",
+                 strchr(setup->model_spec, ':') ? ',' : ':');
+    }
     bool features = setup->data && !setup->is_image;
     if (snug_model_zoo(&setup->model, setup->model_spec, features ? 1 : setup->height,
                        features ? setup->height : setup->width, features ? 1 : setup->channels,

@@ -66,6 +66,9 @@ snug_tensor sn_zoo_mobilenet(snug_model *model, snug_tensor x, const sn_zoo_para
                                          .filters = p->classes, .kernel = {1, 1},
                                          .padding = SNUG_SAME});
     x = snug_reshape(model, x, 1, &p->classes, "reshape_2");
+    if (p->linear_head) {
+        return x;
+    }
     return snug_activation(model, x,
                            &(snug_activation_options){SNUG_ACTIVATION_DEFAULTS,
                                                       .name = "predictions", .kind = SNUG_SOFTMAX});
@@ -171,7 +174,8 @@ snug_tensor sn_zoo_mobilenetv2(snug_model *model, snug_tensor x, const sn_zoo_pa
     x = batch_norm(model, x, "Conv_1_bn", .999f);
     x = snug_relu(model, x, 6, "out_relu");
     x = snug_global_average_pool2d(model, x, NULL);
-    return snug_dense(model, x,
-                      &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions",
-                                            .units = p->classes, .activation = SNUG_SOFTMAX});
+    return snug_dense(
+        model, x,
+        &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions", .units = p->classes,
+                              .activation = p->linear_head ? SNUG_LINEAR : SNUG_SOFTMAX});
 }

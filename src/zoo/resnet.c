@@ -118,7 +118,8 @@ snug_tensor sn_zoo_resnet(snug_model *model, snug_tensor x, const sn_zoo_params 
     }
     x = snug_global_average_pool2d(model, x,
                                    &(snug_pool_options){SNUG_POOL_DEFAULTS, .name = "avg_pool"});
-    return snug_dense(model, x,
-                      &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions",
-                                            .units = p->classes, .activation = SNUG_SOFTMAX});
+    return snug_dense(
+        model, x,
+        &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions", .units = p->classes,
+                              .activation = p->linear_head ? SNUG_LINEAR : SNUG_SOFTMAX});
 }

@@ -6,9 +6,10 @@
 
 static snug_tensor classifier(snug_model *model, snug_tensor x, const sn_zoo_params *p)
 {
-    return snug_dense(model, x,
-                      &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions",
-                                            .units = p->classes, .activation = SNUG_SOFTMAX});
+    return snug_dense(
+        model, x,
+        &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions", .units = p->classes,
+                              .activation = p->linear_head ? SNUG_LINEAR : SNUG_SOFTMAX});
 }
 
 snug_tensor sn_zoo_mlp(snug_model *model, snug_tensor x, const sn_zoo_params *p)

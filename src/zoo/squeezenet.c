@@ -56,9 +56,12 @@ snug_tensor sn_zoo_squeezenet(snug_model *model, snug_tensor x, const sn_zoo_par
     x = snug_conv2d(model, x,
                     &(snug_conv_options){SNUG_CONV_DEFAULTS, .name = "conv10",
                                          .filters = p->classes, .kernel = {1, 1},
-                                         .activation = SNUG_RELU});
+                                         .activation = p->linear_head ? SNUG_LINEAR : SNUG_RELU});
     x = snug_global_average_pool2d(model, x,
                                    &(snug_pool_options){SNUG_POOL_DEFAULTS, .name = "pool10"});
+    if (p->linear_head) {
+        return x;
+    }
     return snug_activation(model, x,
                            &(snug_activation_options){SNUG_ACTIVATION_DEFAULTS,
                                                       .name = "predictions", .kind = SNUG_SOFTMAX});

@@ -29,7 +29,8 @@ snug_tensor sn_zoo_vgg(snug_model *model, snug_tensor x, const sn_zoo_params *p)
                        &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = i ? "fc2" : "fc1",
                                              .units = p->dense, .activation = SNUG_RELU});
     }
-    return snug_dense(model, x,
-                      &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions",
-                                            .units = p->classes, .activation = SNUG_SOFTMAX});
+    return snug_dense(
+        model, x,
+        &(snug_dense_options){SNUG_DENSE_DEFAULTS, .name = "predictions", .units = p->classes,
+                              .activation = p->linear_head ? SNUG_LINEAR : SNUG_SOFTMAX});
 }

@@ -67,6 +67,13 @@ static snug_status read_parameter(const zoo_row *row, const char *key, const cha
                    : sn_fail(err, SNUG_E_USAGE, "%s: classes=%.20s is not a number in 1..1000000",
                              row->name, value);
     }
+    if (sn_str_eq(key, "head")) {
+        p->linear_head = sn_str_eq(value, "linear");
+        return p->linear_head || sn_str_eq(value, "softmax")
+                   ? SNUG_OK
+                   : sn_fail(err, SNUG_E_USAGE, "%s: head=%.20s is neither softmax nor linear",
+                             row->name, value);
+    }
     if (sn_str_eq(key, "dense") && row->dense) {
         return sn_parse_i64(value, 1, 65536, &p->dense)
                    ? SNUG_OK
@@ -79,8 +86,9 @@ static snug_status read_parameter(const zoo_row *row, const char *key, const cha
                    : sn_fail(err, SNUG_E_USAGE, "%s: depth=%.20s is not a number in 1..8",
                              row->name, value);
     }
-    return sn_fail(err, SNUG_E_USAGE, "%s has no parameter '%.20s': it takes width and classes%s%s",
-                   row->name, key, row->dense ? ", dense" : "", row->free_depth ? ", depth" : "");
+    return sn_fail(err, SNUG_E_USAGE,
+                   "%s has no parameter '%.20s': it takes width, classes, head%s%s", row->name, key,
+                   row->dense ? ", dense" : "", row->free_depth ? ", depth" : "");
 }
 
 static snug_status read_parameters(const zoo_row *row, const char *text, sn_zoo_params *p,

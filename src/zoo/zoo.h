@@ -20,6 +20,7 @@ typedef struct sn_zoo_params {
     int64_t dense; /* VGG, mlp: units of the hidden dense layers */
     int64_t depth; /* cnn: stages; mlp: hidden layers; resnet: 18, 34, 50, 101, 152; vgg: 16, 19 */
     int64_t height, width_pixels;
+    bool linear_head; /* regression: the last layer's numbers as they are, no softmax */
 } sn_zoo_params;
 
 typedef snug_tensor (*sn_zoo_builder)(snug_model *model, snug_tensor x,

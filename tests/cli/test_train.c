@@ -273,13 +273,35 @@ static void test_evaluate_and_predict(void **state)
     sn_free(text);
 }
 
+/* Real targets are learned by a last layer without softmax: the loss of a linear function falls. */
+static void test_regression(void **state)
+{
+    char path[SN_TEST_PATH], csv[16384];
+    size_t n = (size_t)snprintf(csv, sizeof csv, "a,b,target\n");
+
+    for (int i = 0; i < 300; i++) {
+        double a = (i * 37 % 101) / 101.0 - .5, b = (i * 53 % 97) / 97.0 - .5;
+        n += (size_t)snprintf(csv + n, sizeof csv - n, "%.5f,%.5f,%.5f\n", a, b, 2 * a - b + .1234);
+    }
+    test_write_text(test_path(path, folder, "r.csv"), csv);
+    test_result r =
+        snug(0, "train r.csv --label-column target -e 6 -b 8 -j 1 -o run --json --quiet");
+    json_t *run = json_loads(r.out, 0, NULL), *epochs = json_object_get(run, "epochs");
+    test_result_free(&r);
+    double first = json_real_value(json_object_get(json_array_get(epochs, 0), "val_loss"));
+    double last = json_real_value(json_object_get(json_array_get(epochs, 5), "val_loss"));
+    if (!(first > 0 && last < first / 4))
+        fail_msg("validation loss %g after one epoch, %g after six", first, last);
+    json_decref(run);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_run_folder),           T(test_resume),    T(test_interrupt),
-        T(test_refusal_and_fixes),    T(test_wrong_use), T(test_default_training),
-        T(test_evaluate_and_predict),
+        T(test_regression),       T(test_run_folder),           T(test_resume),
+        T(test_interrupt),        T(test_refusal_and_fixes),    T(test_wrong_use),
+        T(test_default_training), T(test_evaluate_and_predict),
     };
 
     return cmocka_run_group_tests_name("cli/train", tests, NULL, NULL);
