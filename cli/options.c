@@ -154,7 +154,8 @@ static void print_help(int verb)
          "IDX files (train-images-idx3-ubyte.gz), a .npy with --labels y.npy, a numeric CSV with\n"
          "--label-column NAME. MODEL: mlp cnn mobilenet mobilenetv2 squeezenet vgg16 vgg19 "
          "resnet18\n"
-         "resnet34 resnet50 resnet101 resnet152, with :width=0.25..2,classes=K,dense=N,depth=N,head=linear.\n"
+         "resnet34 resnet50 resnet101 resnet152, with :width=0.25..2,classes=K,dense=N,depth=N\n"
+         "(head=linear for regression).\n"
          "Exit: 0 done, 1 failed, 2 wrong usage, 3 does not fit, 4 bad input, 130 interrupted.");
 }
 

@@ -186,6 +186,25 @@ static void images_that_are_not_square(void **state)
     snug_model_free(model);
 }
 
+/* Same weights as with a softmax, but the last numbers come out as they are. */
+static void a_linear_head(void **state)
+{
+    size_t n;
+    const char *const *names = snug_zoo_names(&n);
+    for (size_t i = 0; i < n; i++) {
+        char spec[64];
+        snprintf(spec, sizeof spec, "%s:classes=2", names[i]);
+        snug_model *with = zoo(spec, 37);
+        snprintf(spec, sizeof spec, "%s:classes=2,head=linear", names[i]);
+        snug_model *without = zoo(spec, 37);
+        assert_true(snug_model_ends_in_softmax(with));
+        assert_false(snug_model_ends_in_softmax(without));
+        assert_true(snug_model_parameters(with) == snug_model_parameters(without));
+        snug_model_free(with);
+        snug_model_free(without);
+    }
+}
+
 static void bad_specifications(void **state)
 {
     static const struct {
@@ -203,7 +222,8 @@ static void bad_specifications(void **state)
         {"mobilenet:width=", 0, SNUG_E_USAGE, "name=value"},
         {"mobilenet:width", 0, SNUG_E_USAGE, "name=value"},
         {"mobilenet:=1", 0, SNUG_E_USAGE, "name=value"},
-        {"mobilenet:dense=5", 0, SNUG_E_USAGE, "width and classes"},
+        {"mobilenet:dense=5", 0, SNUG_E_USAGE, "takes width, classes, head"},
+        {"mobilenet:head=relu", 0, SNUG_E_USAGE, "neither softmax nor linear"},
         {"vgg16:dense=0", 0, SNUG_E_USAGE, "1..65536"},
         {"vgg16:depth=3", 0, SNUG_E_USAGE, "no parameter 'depth'"},
         {"cnn:depth=9", 0, SNUG_E_USAGE, "1..8"},
@@ -241,6 +261,7 @@ int main(void)
                                        cmocka_unit_test(small_ones),
                                        cmocka_unit_test(every_width_builds),
                                        cmocka_unit_test(images_that_are_not_square),
+                                       cmocka_unit_test(a_linear_head),
                                        cmocka_unit_test(bad_specifications),
                                        cmocka_unit_test(leaks_nothing)};
     return cmocka_run_group_tests(tests, read_table, NULL);
