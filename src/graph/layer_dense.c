@@ -44,6 +44,18 @@ static bool conv_attrs(snug_model *model, const snug_conv_options *o, const sn_s
     return true;
 }
 
+/* Outputs an input channel of a depthwise kernel; -1 after an error. */
+static int64_t multiplier_of(snug_model *model, const snug_conv_options *o)
+{
+    int64_t multiplier = o->multiplier ? o->multiplier : 1;
+    if (multiplier < 1 || multiplier > 65536) {
+        sn_model_fail(model, SNUG_E_USAGE, "its multiplier %" PRId64 " must lie in 1..65536",
+                      multiplier);
+        return -1;
+    }
+    return multiplier;
+}
+
 /* conv2d with a kernel of its own, bias and activation: what conv2d, depthwise and the two halves
  * of a separable convolution have in common. */
 static snug_tensor conv_node(snug_model *model, snug_tensor x, const snug_conv_options *o,
@@ -92,7 +104,10 @@ snug_tensor snug_depthwise_conv2d(snug_model *model, snug_tensor x,
         return -1;
     }
     int64_t channels = sn_model_shape(model, x)->dim[3];
-    int64_t multiplier = o->multiplier ? o->multiplier : 1;
+    int64_t multiplier = multiplier_of(model, o);
+    if (multiplier < 0) {
+        return -1;
+    }
     a.groups = channels;
     sn_shape keras = {4, {a.kernel[0], a.kernel[1], channels, multiplier}};
     x = conv_node(model, x, o, &a, channels * multiplier, "kernel", &keras, !o->no_bias);
@@ -109,7 +124,10 @@ snug_tensor snug_separable_conv2d(snug_model *model, snug_tensor x,
         return -1;
     }
     int64_t channels = sn_model_shape(model, x)->dim[3];
-    int64_t multiplier = o->multiplier ? o->multiplier : 1;
+    int64_t multiplier = multiplier_of(model, o);
+    if (multiplier < 0) {
+        return -1;
+    }
     a.groups = channels;
     sn_shape keras = {4, {a.kernel[0], a.kernel[1], channels, multiplier}};
     x = conv_node(model, x, o, &a, channels * multiplier, "depthwise_kernel", &keras, false);
@@ -148,6 +166,13 @@ snug_tensor snug_conv2d_transpose(snug_model *model, snug_tensor x,
     }
     const sn_shape *in = sn_model_shape(model, x);
     for (int i = 0; i < 2; i++) {
+        if (o->output_padding[i] < 0 ||
+            (o->output_padding[i] && o->output_padding[i] >= a.stride[i])) {
+            return sn_model_fail(model, SNUG_E_USAGE,
+                                 "its output padding %" PRId64
+                                 " must lie below its stride %" PRId64,
+                                 o->output_padding[i], a.stride[i]);
+        }
         a.in_hw[i] =
             transposed_length(o, in->dim[1 + i], a.kernel[i], a.stride[i], o->output_padding[i]);
         a.pad[2 * i] = a.pad[2 * i + 1] = 0;

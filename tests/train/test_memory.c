@@ -172,7 +172,7 @@ static void steps_allocate_nothing(void **state)
 {
     for (int d = 0; d < TRAINER_N_DEVICES; d++) {
         trainer t;
-        snug_plan_options o = {SNUG_PLAN_DEFAULTS, .batch = 6, .optimizer = {SNUG_ADAM}};
+        snug_plan_options o = {SNUG_PLAN_DEFAULTS, .batch = 6, .optimizer = {.kind = SNUG_ADAM}};
         trainer_open(&t, trainer_small(4, .2f), trainer_devices[d], &o, NULL);
         toy data = samples_of(t.model);
         uint64_t calls = sn_ledger_calls();

@@ -186,7 +186,7 @@ static void schedules_reach_the_steps(void **state)
         trainer t;
         open_small(&t, 4, 0, idle, (snug_loss){0});
         snug_train_options o = {SNUG_TRAIN_DEFAULTS, .train = toy_source(&train), .epochs = 4,
-                                .schedule = {SNUG_SCHEDULE_COSINE}};
+                                .schedule = {.kind = SNUG_SCHEDULE_COSINE}};
         snug_train_result r = run(&t, &o);
         for (int i = 0; i < 4; i++) {
             double at = known ? (4.0 * i + 3) / 16 : i / 4.0;
