@@ -2,6 +2,7 @@
  *
  * cmd_predict.c - `snug predict`: the classes of images, or the raw outputs.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,13 +147,19 @@ static void npy_header(FILE *out, uint64_t rows, int64_t columns)
     fputc('\n', out);
 }
 
+static int cannot_write(const char *path)
+{
+    fprintf(stderr, "error: cannot write '%s': %s\n", path, strerror(errno));
+    return SN_EXIT_FAILED;
+}
+
 static int open_outputs(predict *p)
 {
     const sn_cli_args *a = p->run.setup.args;
     if (a->csv) {
         p->csv = fopen(a->csv, "w");
         if (!p->csv)
-            return sn_cli_usage("predict", "cannot write '%s'", a->csv);
+            return cannot_write(a->csv);
         fputs(p->classes ? "file,class,probability" : "file", p->csv);
         for (int64_t i = 0; i < p->n_outputs; i++)
             fprintf(p->csv, ",output%lld", (long long)i);
@@ -161,7 +168,7 @@ static int open_outputs(predict *p)
     if (a->output) {
         p->npy = fopen(a->output, "wb");
         if (!p->npy)
-            return sn_cli_usage("predict", "cannot write '%s'", a->output);
+            return cannot_write(a->output);
         npy_header(p->npy, 0, p->n_outputs);
     }
     p->json = a->json ? json_array() : NULL;
@@ -216,8 +223,9 @@ static int predict_all(predict *p)
     p->limit = a->limit ? strtoull(a->limit, &rest, 10) : UINT64_MAX;
     if (p->limit < 1 || (rest && *rest) || (a->limit && strchr(a->limit, '-')))
         return sn_cli_usage("predict", "--limit %s is no number of samples", a->limit);
-    p->top = a->top ? strtoll(a->top, NULL, 10) : 3;
-    if (p->top < 1 || p->top > 16)
+    char *end_of_top = NULL;
+    p->top = a->top ? strtoll(a->top, &end_of_top, 10) : 3;
+    if (p->top < 1 || p->top > 16 || (end_of_top && *end_of_top))
         return sn_cli_usage("predict", "--top %s is not in 1..16", a->top);
     p->top = p->top < p->n_outputs ? p->top : p->n_outputs;
     rc = open_outputs(p);
