@@ -113,8 +113,10 @@ static void planned_is_measured_on_the_cpu(void **state)
     assert_int_equal(n, SN_LEN(rows));
     for (size_t i = 0; i < n; i++)
         for (size_t b = 0; b < SN_LEN(batches); b++)
-            if (test_nightly() || i < 4 || b == i % 4)
-                on_the_cpu(rows[i].spec, rows[i].side, batches[b]);
+            on_the_cpu(rows[i].spec, rows[i].side, batches[b]);
+    const char *const *names = snug_zoo_names(&n);
+    for (size_t i = 0; i < n && test_nightly(); i++) /* as they come, 224 x 224 */
+        on_the_cpu(names[i], 0, 2);
 }
 
 static void planned_is_measured_in_torture(void **state)
