@@ -31,6 +31,63 @@ static snug_tensor conv(snug_model *m, snug_tensor x, snug_conv_options o)
 #define HUGE_NUMBER (INT64_MAX / 2)
 static const int64_t huge_pads[4] = {HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER};
 
+/* Merges, shapes, and what else can be wrong. */
+static snug_tensor bad_merge(snug_model *m, snug_tensor x, int number)
+{
+    switch (number) {
+    case 24:
+        return snug_merge(m, SNUG_SUBTRACT, (snug_tensor[]){x, x, x}, 3, NULL);
+    case 25:
+        return snug_merge(m, (snug_merge_kind)77, (snug_tensor[]){x, x}, 2, NULL);
+    case 26:
+        return snug_add(m, x, snug_max_pool2d(m, x, NULL), NULL);
+    case 27:
+        return snug_concatenate(m, (snug_tensor[]){x, x}, 2, 3, NULL);
+    case 28:
+        return snug_concatenate(m, &x, 1, -1, NULL);
+    case 29:
+        return snug_concatenate(m, (snug_tensor[]){x, snug_max_pool2d(m, x, NULL)}, 2, -1, NULL);
+    case 30:
+        return snug_dropout(m, x, 1, NULL, NULL);
+    case 31:
+        return snug_dropout(m, x, NAN, NULL, NULL);
+    case 32:
+        return snug_reshape(m, x, 2, (int64_t[]){-1, 7}, NULL);
+    case 33:
+        return snug_reshape(m, x, 2, (int64_t[]){-1, -1}, NULL);
+    case 34:
+        return snug_reshape(m, x, 3, (int64_t[]){HUGE_NUMBER, HUGE_NUMBER, 3}, NULL);
+    case 35:
+        return snug_reshape(m, x, 5, (int64_t[]){6, 8, 3, 1, 1}, NULL);
+    case 36:
+        return snug_permute(m, x, (int[]){1, 1, 2}, NULL);
+    case 37:
+        return snug_permute(m, x, (int[]){0, 1, 2}, NULL);
+    case 38:
+        return snug_normalization(m, x, 2, (float[]){0, 0}, (float[]){1, 1}, NULL);
+    case 39:
+        return snug_group_norm(m, x, &(snug_norm_options){SNUG_NORM_DEFAULTS, .groups = 2});
+    case 40:
+        return snug_group_norm(m, x, &(snug_norm_options){SNUG_NORM_DEFAULTS, .groups = -3});
+    case 41:
+        return snug_scalar(m, x, (snug_scalar_kind)55, 1, NULL);
+    case 42:
+        return snug_conv2d(
+            m, snug_flatten(m, x, NULL),
+            &(snug_conv_options){SNUG_CONV_DEFAULTS, .filters = 4, .kernel = {1, 1}});
+    case 43:
+        return snug_relu(m, x, 0, "");
+    case 44:
+        return snug_relu(m, snug_relu(m, x, 0, "twice"), 0, "twice");
+    case 45:
+        return snug_relu(m, 99, 0, NULL);
+    case 46:
+        return snug_input(m, 4, 4, 1);
+    default:
+        return snug_global_max_pool2d(m, snug_flatten(m, x, NULL), NULL);
+    }
+}
+
 static snug_tensor bad_layer(snug_model *m, snug_tensor x, int number)
 {
     switch (number) {
@@ -103,56 +160,8 @@ static snug_tensor bad_layer(snug_model *m, snug_tensor x, int number)
         return snug_upsampling2d(m, x, HUGE_NUMBER, 2, false, NULL);
     case 23:
         return snug_upsampling2d(m, x, 0, 2, true, NULL);
-    case 24:
-        return snug_merge(m, SNUG_SUBTRACT, (snug_tensor[]){x, x, x}, 3, NULL);
-    case 25:
-        return snug_merge(m, (snug_merge_kind)77, (snug_tensor[]){x, x}, 2, NULL);
-    case 26:
-        return snug_add(m, x, snug_max_pool2d(m, x, NULL), NULL);
-    case 27:
-        return snug_concatenate(m, (snug_tensor[]){x, x}, 2, 3, NULL);
-    case 28:
-        return snug_concatenate(m, &x, 1, -1, NULL);
-    case 29:
-        return snug_concatenate(m, (snug_tensor[]){x, snug_max_pool2d(m, x, NULL)}, 2, -1, NULL);
-    case 30:
-        return snug_dropout(m, x, 1, NULL, NULL);
-    case 31:
-        return snug_dropout(m, x, NAN, NULL, NULL);
-    case 32:
-        return snug_reshape(m, x, 2, (int64_t[]){-1, 7}, NULL);
-    case 33:
-        return snug_reshape(m, x, 2, (int64_t[]){-1, -1}, NULL);
-    case 34:
-        return snug_reshape(m, x, 3, (int64_t[]){HUGE_NUMBER, HUGE_NUMBER, 3}, NULL);
-    case 35:
-        return snug_reshape(m, x, 5, (int64_t[]){6, 8, 3, 1, 1}, NULL);
-    case 36:
-        return snug_permute(m, x, (int[]){1, 1, 2}, NULL);
-    case 37:
-        return snug_permute(m, x, (int[]){0, 1, 2}, NULL);
-    case 38:
-        return snug_normalization(m, x, 2, (float[]){0, 0}, (float[]){1, 1}, NULL);
-    case 39:
-        return snug_group_norm(m, x, &(snug_norm_options){SNUG_NORM_DEFAULTS, .groups = 2});
-    case 40:
-        return snug_group_norm(m, x, &(snug_norm_options){SNUG_NORM_DEFAULTS, .groups = -3});
-    case 41:
-        return snug_scalar(m, x, (snug_scalar_kind)55, 1, NULL);
-    case 42:
-        return snug_conv2d(
-            m, snug_flatten(m, x, NULL),
-            &(snug_conv_options){SNUG_CONV_DEFAULTS, .filters = 4, .kernel = {1, 1}});
-    case 43:
-        return snug_relu(m, x, 0, "");
-    case 44:
-        return snug_relu(m, snug_relu(m, x, 0, "twice"), 0, "twice");
-    case 45:
-        return snug_relu(m, 99, 0, NULL);
-    case 46:
-        return snug_input(m, 4, 4, 1);
     default:
-        return snug_global_max_pool2d(m, snug_flatten(m, x, NULL), NULL);
+        return bad_merge(m, x, number);
     }
 }
 
