@@ -5,15 +5,15 @@
     python tests/oracle/against_keras.py build [cnn|vgg16|mobilenet|mobilenetv2|resnet50 ...]
 
 Without BatchNorm ten losses of whole runs from Keras' first weights are compared, in TensorFlow's
-float32 and float64 ("32 from 64" is how far these part by themselves); one of them must be met within
+float32 and float64 ("32 from 64" is how far these part by themselves); the former must be met within
 1e-4. With it, and wherever the start is "he" (weights that keep the variance through ReLUs), each
 of ten steps begins from TensorFlow's float32 weights and optimizer state: the step's loss within 2e-5,
-and the 2-norm error of each gradient against a float64 run of TensorFlow, divided by that of
-TensorFlow's own float32 run, at most 1.5: for the whole gradient ("all") and for each tensor. A tensor
-has two figures, the median of the ten steps' ratios and the ratio of the ten steps' sums, and misses
-when both are above 1.5: a ReLU whose input is within rounding of 0 is now and then open in one of the
-runs and shut in the others, and one such step outweighs the nine others in the sum, in either's
-favour. Exits 1 when a figure is missed.
+and the 2-norm error of each gradient against a float64 run of TensorFlow, over the ten steps, divided
+by that of TensorFlow's own float32 run, at most 1.5: for the whole gradient ("all") and for each
+tensor ("sum"). Beside it stands the median of the ten steps' ratios: a ReLU whose input is within
+rounding of 0 is now and then open in one of the runs and shut in the others, and one such step
+outweighs the nine others in the sum, in either's favour; a wrong kernel shows in both. Exits 1 when a
+figure is missed.
 """
 import argparse
 import os
@@ -193,7 +193,7 @@ def report(name, start, result, worst):
         line += f" {max(result[key]):9.1e}"
     if "typical" not in result:
         print(line, flush=True)
-        return min(max(result["to 32"]), max(result["to 64"])) > 1e-4
+        return max(result["to 32"]) > 1e-4
     typical, total = (np.array(list(result[k].values())) for k in ("typical", "total"))
     all_of_it = result["whole"][0] / result["whole"][1]
     print(f"{line} {np.median(typical):7.2f} {typical.max():6.2f} {np.sum(typical > 1.5):3d} {total.max():7.2f} {np.sum(total > 1.5):3d}  "
@@ -201,7 +201,7 @@ def report(name, start, result, worst):
           f"{np.median(result['statistics']):8.2f} {result['statistics'].max():6.2f}", flush=True)
     for n in sorted(result["total"], key=result["total"].get, reverse=True)[:worst]:
         print(f"    {result['typical'][n]:6.2f} {result['total'][n]:6.2f}  {n}")
-    return max(result["to 32"]) > 2e-5 or np.minimum(typical, total).max() > 1.5 or all_of_it > 1.5
+    return max(result["to 32"]) > 2e-5 or total.max() > 1.5 or all_of_it > 1.5
 
 
 def main():
