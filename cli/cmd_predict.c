@@ -20,17 +20,6 @@ typedef struct predict {
     bool classes;
 } predict;
 
-static void csv_name(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 /* The k largest outputs; the first of equals first. */
 static void best(const float *row, int64_t n, int64_t k, int64_t *at)
 {
@@ -82,11 +71,11 @@ static void write_csv(predict *p, const char *file, const float *row)
 {
     int64_t at[1];
     char name[256];
-    csv_name(p->csv, file);
+    sn_cli_csv_text(p->csv, file);
     if (p->classes) {
         best(row, p->n_outputs, 1, at);
         fputc(',', p->csv);
-        csv_name(p->csv, sn_cli_run_class(&p->run, (size_t)at[0], name, sizeof name));
+        sn_cli_csv_text(p->csv, sn_cli_run_class(&p->run, (size_t)at[0], name, sizeof name));
         fprintf(p->csv, ",%.6g", (double)row[at[0]]);
     }
     for (int64_t i = 0; i < p->n_outputs; i++)

@@ -243,17 +243,6 @@ static int write_text(const train *t, const char *name, char *text)
     return rc;
 }
 
-static void csv_field(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static int write_skipped(const train *t)
 {
     char *text = NULL;
@@ -266,9 +255,9 @@ static int write_skipped(const train *t)
     for (uint64_t i = 0; i < n; i++) {
         char file[4096], why[256];
         if (!snug_data_skipped(t->setup.data, i, file, sizeof file, why, sizeof why, NULL)) {
-            csv_field(out, file);
+            sn_cli_csv_text(out, file);
             fputc(',', out);
-            csv_field(out, why);
+            sn_cli_csv_text(out, why);
             fputc('\n', out);
         }
     }

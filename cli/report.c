@@ -218,3 +218,14 @@ int sn_cli_write_file(const char *path, const char *text)
     }
     return 0;
 }
+
+void sn_cli_csv_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}

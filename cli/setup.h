@@ -80,6 +80,8 @@ const char *sn_cli_bytes(char *out, size_t n, uint64_t bytes);
 const char *sn_cli_seconds(char *out, size_t n, double seconds);
 /* 227411 -> "227,411". */
 const char *sn_cli_count(char *out, size_t n, uint64_t value);
+/* A CSV field in quotes. */
+void sn_cli_csv_text(FILE *out, const char *text);
 /* Writes all of a text to a file through a temporary name. 0 or an exit code. */
 int sn_cli_write_file(const char *path, const char *text);
 

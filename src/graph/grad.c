@@ -92,6 +92,19 @@ static snug_status add_gradient(backward *b, sn_ref value, sn_ref gradient)
 
 /* The ReLU that made every element of a value which one node alone reads: fused into its producer,
  * or into all that a concatenation joins. NULL: there is none. BatchNorm finds its mask from x. */
+static const sn_act_attrs *relu_of(const backward *b, sn_ref ref);
+
+/* The one ReLU that made everything a concatenation joins. NULL: there is none, or several. */
+static const sn_act_attrs *relu_of_all(const backward *b, const sn_node *concat)
+{
+    const sn_act_attrs *all = relu_of(b, concat->in[0]);
+    for (int i = 1; i < concat->n_in && all; i++) {
+        const sn_act_attrs *one = relu_of(b, concat->in[i]);
+        all = one && one->kind == all->kind && one->max == all->max ? all : NULL;
+    }
+    return all;
+}
+
 static const sn_act_attrs *relu_of(const backward *b, sn_ref ref)
 {
     const sn_value *value = &b->graph->values.at[ref];
@@ -101,12 +114,7 @@ static const sn_act_attrs *relu_of(const backward *b, sn_ref ref)
     }
     sn_node *source = &b->graph->nodes.at[value->producer];
     if (source->op == SN_OP_CONCAT) {
-        const sn_act_attrs *all = relu_of(b, source->in[0]);
-        for (int i = 1; i < source->n_in && all; i++) {
-            const sn_act_attrs *one = relu_of(b, source->in[i]);
-            all = one && one->kind == all->kind && one->max == all->max ? all : NULL;
-        }
-        return all;
+        return relu_of_all(b, source);
     }
     const sn_act_attrs *act = sn_graph_fused_act(source);
     bool own_mask = source->op == SN_OP_BATCH_NORM || source->op == SN_OP_BATCH_NORM_APPLY;
@@ -137,11 +145,7 @@ static snug_status mask_further_out(backward *b, const sn_node *node, sn_ref *do
         }
     } else if (node->op == SN_OP_CONCAT) {
         bool done = b->masked[node->out[0]];
-        const sn_act_attrs *act = relu_of(b, node->in[0]);
-        for (int i = 1; i < node->n_in && act; i++) {
-            const sn_act_attrs *one = relu_of(b, node->in[i]);
-            act = one && one->kind == act->kind && one->max == act->max ? act : NULL;
-        }
+        const sn_act_attrs *act = relu_of_all(b, node);
         for (int i = 0; i < node->n_in && act; i++) {
             b->masked[node->in[i]] = true;
         }
@@ -229,29 +233,22 @@ static snug_status move_averages(backward *b, size_t number)
 
 /* ---- updates ---- */
 
-static snug_status add_slots(backward *b, const sn_value *weight, const sn_update_attrs *update,
+static snug_status add_slots(backward *b, sn_ref weight, const sn_update_attrs *update,
                              sn_ref slots[3])
 {
+    const sn_value w = b->graph->values.at[weight]; /* a copy: adding values moves the array */
     for (int i = 0; i < sn_update_n_slots(update); i++) {
         char name[300];
-        snprintf(name, sizeof name, "%s:slot%d", weight->name, i);
-        sn_desc desc = weight->desc;
-        int32_t index = weight->weight;
-        snug_status s = sn_graph_add_value(b->graph, name, &desc, SN_VALUE_SLOT, &slots[i], b->err);
+        snprintf(name, sizeof name, "%s:slot%d", w.name, i);
+        snug_status s =
+            sn_graph_add_value(b->graph, name, &w.desc, SN_VALUE_SLOT, &slots[i], b->err);
         if (s) {
             return s;
         }
         sn_value *slot = &b->graph->values.at[slots[i]];
-        slot->weight = index;
+        slot->weight = w.weight;
         slot->slot = (int8_t)i;
         slot->start = sn_update_slot_start(update, i);
-        weight = NULL; /* the array may have moved */
-        if (i + 1 < sn_update_n_slots(update)) {
-            for (size_t v = 0; v < b->n_values && !weight; v++) {
-                const sn_value *value = &b->graph->values.at[v];
-                weight = value->kind == SN_VALUE_WEIGHT && value->weight == index ? value : NULL;
-            }
-        }
     }
     return SNUG_OK;
 }
@@ -323,7 +320,7 @@ static snug_status update_weight(backward *b, sn_ref weight, sn_ref norm)
     attrs.update.lr_scale = 1;
     const char *layer = graph->model->layers.at[w->layer].name;
     sn_ref slots[3] = {SN_NO_REF, SN_NO_REF, SN_NO_REF};
-    snug_status s = add_slots(b, value, &attrs.update, slots);
+    snug_status s = add_slots(b, weight, &attrs.update, slots);
     if (s) {
         return s;
     }

@@ -95,7 +95,6 @@ typedef struct sn_graph {
     SN_VEC(sn_value) values;
     SN_VEC(sn_node) nodes;
     sn_ref x, target, sample_weight, loss, prediction; /* SN_NO_REF: absent */
-    uint32_t n_dropout_streams;
 } sn_graph;
 
 /* The whole walk: forward nodes from the model, fusion, loss, backward, updates, replays, order.
