@@ -21,6 +21,8 @@
 
 #include "backend/cpu/body_conv.h"
 
+#include "backend/cpu/body_winograd.h"
+
 #define SN_CPU_BODIES                                                                              \
     .norm_forward = norm_forward, .norm_apply = norm_apply, .norm_backward = norm_backward,        \
     .act_forward = act_forward, .act_backward = act_backward, .binary_flat = binary_flat,          \
@@ -31,6 +33,8 @@
     .dense_dx_panels = dense_dx_panels, .pool_forward = pool_forward,                              \
     .pool_backward = pool_backward, .drop_plain = drop_plain, .drop_blocked = drop_blocked,        \
     .first_tile = FIRST_TILE, .first_pack = first_pack, .first_forward = first_forward,            \
-    .first_weights = first_weights, .first_reduce = first_reduce, .depth_data = depth_data
+    .first_weights = first_weights, .first_reduce = first_reduce, .depth_data = depth_data,        \
+    .wino_rows = WINO_ROWS, .wino_weights = wino_weights, .wino_forward = wino_forward,            \
+    .wino_slices = wino_slices, .wino_finish = wino_finish
 
 #endif

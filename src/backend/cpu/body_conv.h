@@ -16,6 +16,13 @@
 #define FIRST_TILE 6
 #endif
 
+/* A convolution's own activation: none, or a ReLU of slope 0 (operators fuse no other). */
+V_INLINE vf conv_relu(vf v, const sn_act_attrs *act)
+{
+    const bool relu = act->kind == SN_ACT_RELU;
+    return v_relu(v, relu, relu && act->max > 0, v_set1(act->max));
+}
+
 V_INLINE int64_t first_taps(const sn_cpu_first_job *j)
 {
     return j->kh * j->kw * j->c;
@@ -84,15 +91,9 @@ V_INLINE void first_tile(const sn_cpu_first_job *j, const float *rows, const flo
             }
         }
     }
-    const vf max = v_set1(j->act.max), slope = v_set1(j->act.alpha);
-    const bool relu = j->act.kind == SN_ACT_RELU, bounded = relu && j->act.max > 0;
     for (int t = 0; t < n_t; t++)
         for (int h = 0; h < 2; h++) {
-            vf v = sum[t][h];
-            if (relu && j->act.alpha != 0)
-                v = v_select(v_gt(v_zero(), v), v_mul(v, slope), v);
-            else
-                v = v_relu(v, relu, bounded, max);
+            vf v = conv_relu(sum[t][h], &j->act);
             float *y = h ? y1 : y0;
             if (y)
                 v_store(y + (ox + t) * VW, v);

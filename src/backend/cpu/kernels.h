@@ -36,5 +36,6 @@ extern const sn_cpu_kernel sn_cpu_k_pad;
 extern const sn_cpu_kernel sn_cpu_k_reshape;
 extern const sn_cpu_kernel sn_cpu_k_conv_first;
 extern const sn_cpu_kernel sn_cpu_k_conv_depth_data;
+extern const sn_cpu_kernel sn_cpu_k_conv_winograd;
 
 #endif

@@ -77,7 +77,7 @@ typedef struct sn_cpu_square_job {
     int64_t n;
     const float *a, *w; /* w NULL: squares of a alone */
     float l2;
-    double *sums; /* [SN_CPU_SLICES] */
+    double *sums; /* of dbias: [slices][oc in whole blocks], zeros before */
 } sn_cpu_square_job;
 
 #define SN_CPU_PANEL_ROOM(width) (512 * 2 * (width))
@@ -120,6 +120,22 @@ typedef struct sn_cpu_depth_job {
     float *dx;
 } sn_cpu_depth_job;
 
+/* 3x3 with stride 1, x and y BLOCKED, weights [3][3][c][oc]; the data gradient is the same with dy
+ * as x and its weights `turned`. v, m, u as body_winograd.h has them. */
+typedef struct sn_cpu_wino_job {
+    int64_t n, h, w, c, oh, ow, oc;
+    int64_t top, left;               /* padding */
+    int64_t tile_rows, tile_columns; /* of 2x2 outputs, in a sample */
+    int64_t tiles, chunk;            /* in all, and at most together */
+    int64_t slices, parts;           /* weights' gradient: of the tiles, of the blocks of c */
+    const float *x, *weights, *bias, *dy;
+    float *y, *dbias; /* y: the output, or dw */
+    bool turned;
+    sn_act_attrs act;
+    float *u, *v, *m;
+    double *sums; /* of dbias: [slices][oc in whole blocks], zeros before */
+} sn_cpu_wino_job;
+
 typedef struct sn_cpu_drop_job {
     int64_t n, each, pixels, c;
     uint64_t key, number, first_sample;
@@ -142,6 +158,8 @@ typedef struct sn_cpu_simd {
     sn_cpu_body dense_stream, dense_dx_stream, dense_dw, dense_panels, dense_dx_panels;
     int first_tile; /* outputs that first_forward makes together */
     sn_cpu_body first_pack, first_forward, first_weights, first_reduce, depth_data;
+    int wino_rows; /* tiles whose products are summed together */
+    sn_cpu_body wino_weights, wino_forward, wino_slices, wino_finish;
     sn_cpu_body pool_forward, pool_backward, drop_plain, drop_blocked;
 } sn_cpu_simd;
 

@@ -31,13 +31,19 @@ bool sn_cpu_all_f32(const sn_operation *o)
 
 static const sn_cpu_kernel *const reference[] = {&sn_cpu_k_reference, NULL};
 static const sn_cpu_kernel *const reorder[] = {&sn_cpu_k_reorder, NULL};
-static const sn_cpu_kernel *const conv2d[] = {&sn_cpu_k_conv_first, &sn_cpu_k_conv,
-                                              &sn_cpu_k_conv_plain, &sn_cpu_k_reference, NULL};
-static const sn_cpu_kernel *const conv2d_dx[] = {&sn_cpu_k_conv_depth_data, &sn_cpu_k_conv,
-                                                 &sn_cpu_k_conv_plain, &sn_cpu_k_reference, NULL};
-static const sn_cpu_kernel *const conv2d_dw[] = {&sn_cpu_k_conv_first, &sn_cpu_k_conv,
-                                                 &sn_cpu_k_conv_moved, &sn_cpu_k_conv_plain,
-                                                 &sn_cpu_k_reference,  NULL};
+static const sn_cpu_kernel *const conv2d[] = {&sn_cpu_k_conv_first, &sn_cpu_k_conv_winograd,
+                                              &sn_cpu_k_conv,       &sn_cpu_k_conv_plain,
+                                              &sn_cpu_k_reference,  NULL};
+static const sn_cpu_kernel *const conv2d_dx[] = {
+    &sn_cpu_k_conv_depth_data, &sn_cpu_k_conv_winograd, &sn_cpu_k_conv,
+    &sn_cpu_k_conv_plain,      &sn_cpu_k_reference,     NULL};
+static const sn_cpu_kernel *const conv2d_dw[] = {&sn_cpu_k_conv_first,
+                                                 &sn_cpu_k_conv_winograd,
+                                                 &sn_cpu_k_conv,
+                                                 &sn_cpu_k_conv_moved,
+                                                 &sn_cpu_k_conv_plain,
+                                                 &sn_cpu_k_reference,
+                                                 NULL};
 static const sn_cpu_kernel *const batch_norm[] = {&sn_cpu_k_batch_norm, &sn_cpu_k_reference, NULL};
 static const sn_cpu_kernel *const activation[] = {&sn_cpu_k_activation, &sn_cpu_k_reference, NULL};
 static const sn_cpu_kernel *const activation_dx[] = {&sn_cpu_k_activation_dx, &sn_cpu_k_reference,
