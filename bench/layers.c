@@ -170,7 +170,7 @@ static double conv_pass(sn_device *d, const conv_row *r, int64_t n, sn_op_id op,
         one.in_layout[1] = *w;
     } else {
         one.n_in = 2, one.n_out = 2;
-        one.in[0] = x, one.in[1] = y, one.out[0] = wd, one.out[1] = sn_desc_absent();
+        one.in[0] = x, one.in[1] = y, one.out[0] = wd, one.out[1] = f32(1, r->out, 0, 0, 0);
         one.wish[0] = *w;
     }
     double t = best(&one, kernel, kernel_bytes);
