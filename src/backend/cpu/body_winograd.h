@@ -46,6 +46,12 @@ V_INLINE int64_t wino_pitch(int64_t blocks, int64_t each)
     return (blocks * each + 1) * VW;
 }
 
+/* Blocks of the input that one thread takes at most. */
+V_INLINE int64_t wino_part_blocks(const sn_cpu_wino_job *j)
+{
+    return (wino_blocks(j->c) + j->parts - 1) / j->parts;
+}
+
 /* ---- transforms of one tile, a vector of channels -------------------------------------------- */
 
 V_INLINE void wino_data_1d(vf v[4])
@@ -426,8 +432,8 @@ static void wino_gradient_point(const sn_cpu_wino_job *j, const float *v, const 
 static void wino_slice(const sn_cpu_wino_job *j, int64_t slice, int64_t part, float *v, float *m)
 {
     const int64_t in = wino_blocks(j->c), out = wino_blocks(j->oc);
-    const int64_t v_pitch = wino_pitch(in, j->chunk), m_pitch = wino_pitch(out, j->chunk);
-    const int64_t u_pitch = wino_pitch(out, in * VW);
+    const int64_t v_pitch = wino_pitch(wino_part_blocks(j), j->chunk);
+    const int64_t m_pitch = wino_pitch(out, j->chunk), u_pitch = wino_pitch(out, in * VW);
     const int64_t b0 = in * part / j->parts, b1 = in * (part + 1) / j->parts;
     const int64_t first = j->tiles * slice / j->slices, end = j->tiles * (slice + 1) / j->slices;
     const int64_t chunks = (end - first + j->chunk - 1) / j->chunk;
@@ -452,7 +458,7 @@ static void wino_slice(const sn_cpu_wino_job *j, int64_t slice, int64_t part, fl
 static void wino_slices(void *job, int thread, int n_threads)
 {
     const sn_cpu_wino_job *j = job;
-    float *v = j->v + thread * 16 * wino_pitch(wino_blocks(j->c), j->chunk);
+    float *v = j->v + thread * 16 * wino_pitch(wino_part_blocks(j), j->chunk);
     float *m = j->m + thread * 16 * wino_pitch(wino_blocks(j->oc), j->chunk);
     int64_t units = j->slices * j->parts;
     int64_t first = units * thread / n_threads, last = units * (thread + 1) / n_threads;

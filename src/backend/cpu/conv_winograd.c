@@ -59,15 +59,17 @@ static wino_room room_of(const sn_cpu_device *d, const sn_cpu_conv *c, bool grad
     const int64_t in = sn_cpu_div_up(c->c, width), out = sn_cpu_div_up(c->oc, width);
     int64_t most = (int64_t)CHUNK_BYTES / (16 * (in + out) * vector) / rows * rows;
     most = SN_MAX(most, gradient ? CHUNK_TILES : 4 * rows);
-    wino_room r = {.chunk = SN_MIN(most, tiles_of(c)), .slices = 1, .parts = 1};
-    int64_t u = 16 * (out * in * width + 1) * width;
+    const int64_t u = 16 * (out * in * width + 1) * width;
+    wino_room r = {.slices = 1, .parts = 1};
     if (gradient) {
         r.slices = slices_of(c, u * 4);
         r.parts = SN_MIN(sn_cpu_div_up(d->n_threads, r.slices), in);
         r.sums = sn_align_up((uint64_t)(r.slices * out * width) * sizeof(double), SN_CPU_ALIGN);
     }
+    /* A batch with fewer slices may have more tiles in each (1). */
+    r.chunk = SN_MIN(most, sn_cpu_div_up(tiles_of(c), gradient ? 1 : d->n_threads));
     r.u = floats_bytes(r.slices * u);
-    r.v = floats_bytes(d->n_threads * 16 * (in * r.chunk + 1) * width);
+    r.v = floats_bytes(d->n_threads * 16 * (sn_cpu_div_up(in, r.parts) * r.chunk + 1) * width);
     r.m = floats_bytes(d->n_threads * 16 * (out * r.chunk + 1) * width);
     return r;
 }
