@@ -237,14 +237,15 @@ V_INLINE void wino_taps(const sn_cpu_wino_job *j, int64_t block, int64_t k, vf t
 static void wino_turned_taps(const sn_cpu_wino_job *j, int64_t block, int64_t k0, int64_t n,
                              float *taps)
 {
-    const int64_t left = j->oc - block * VW, lanes = left < VW ? left : VW;
-    if (lanes < VW)
-        memset(taps, 0, (size_t)(n * 9 * VW) * sizeof *taps);
+    const int64_t lanes = j->oc - block * VW;
     for (int t = 0; t < 9; t++) {
         const float *w = j->weights + ((8 - t) * j->oc + block * VW) * j->c + k0;
-        for (int64_t lane = 0; lane < lanes; lane++)
-            for (int64_t k = 0; k < n; k++)
-                taps[(k * 9 + t) * VW + lane] = w[lane * j->c + k];
+        vf rows[VW];
+        for (int lane = 0; lane < VW; lane++)
+            rows[lane] = lane < lanes ? v_load_some(w + lane * j->c, n) : v_zero();
+        v_transpose(rows);
+        for (int k = 0; k < VW; k++)
+            v_store(taps + (k * 9 + t) * VW, rows[k]);
     }
 }
 

@@ -136,6 +136,30 @@ V_INLINE vm v_eq(vf a, vf b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
 }
+/* Rows and columns of VW vectors change places. */
+V_INLINE void v_transpose(vf r[VW])
+{
+    vf t[VW], u[VW];
+    for (int i = 0; i < VW; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < VW; i += 4)
+        for (int k = 0; k < 2; k++) {
+            u[i + 2 * k] = _mm512_shuffle_ps(t[i + k], t[i + k + 2], 0x44);
+            u[i + 2 * k + 1] = _mm512_shuffle_ps(t[i + k], t[i + k + 2], 0xee);
+        }
+    for (int i = 0; i < 4; i++) {
+        vf a = _mm512_shuffle_f32x4(u[i], u[4 + i], 0x88);
+        vf b = _mm512_shuffle_f32x4(u[i], u[4 + i], 0xdd);
+        vf c = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0x88);
+        vf d = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0xdd);
+        r[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        r[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88);
+        r[8 + i] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        r[12 + i] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+}
 /* Words in 64-bit lanes; v_mul_word multiplies the lower halves. */
 typedef __m512i vd;
 V_INLINE vd v_mul_word(vd a, vd b)
@@ -280,6 +304,23 @@ V_INLINE vf v_load_u8(const uint8_t *p)
     return _mm256_cvtepi32_ps(
         _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
+V_INLINE void v_transpose(vf r[VW])
+{
+    vf t[VW], u[VW];
+    for (int i = 0; i < VW; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < VW; i += 4)
+        for (int k = 0; k < 2; k++) {
+            u[i + 2 * k] = _mm256_shuffle_ps(t[i + k], t[i + k + 2], 0x44);
+            u[i + 2 * k + 1] = _mm256_shuffle_ps(t[i + k], t[i + k + 2], 0xee);
+        }
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(u[i], u[4 + i], 0x20);
+        r[4 + i] = _mm256_permute2f128_ps(u[i], u[4 + i], 0x31);
+    }
+}
 typedef __m256i vd;
 V_INLINE vd v_mul_word(vd a, vd b)
 {
@@ -422,6 +463,15 @@ V_INLINE vf v_load_u8(const uint8_t *p)
     for (int i = 0; i < VW; i++)
         v[i] = p[i];
     return v;
+}
+V_INLINE void v_transpose(vf r[VW])
+{
+    for (int i = 0; i < VW; i++)
+        for (int k = 0; k < i; k++) {
+            float held = r[i][k];
+            r[i][k] = r[k][i];
+            r[k][i] = held;
+        }
 }
 typedef uint64_t vd __attribute__((vector_size(32)));
 V_INLINE vd v_set1_word(uint32_t x)
