@@ -114,68 +114,47 @@ static void pool_backward(void *job, int thread, int n_threads)
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
-#define DROP_BLOCKS 16 /* of Philox, made together: 64 draws */
-
-/* Philox4x32-10 as base/rng.c has it, for blocks of one sample: counter (number, sample << 32 ^
- * block). A word stands in the lower half of a 64-bit lane; the upper half is anything.
- * r[word][block]. */
-V_INLINE void philox_blocks(uint64_t r[4][DROP_BLOCKS], uint64_t key, uint64_t number,
-                            uint32_t sample, const uint64_t *block)
+/* Philox4x32-10 as base/rng.c has it, for VW / 2 blocks of one sample: counter (number, sample <<
+ * 32 ^ block). A word stands in the lower half of a 64-bit lane; the upper half is anything. The
+ * words of the blocks from a on, in their order, and of those from b on: VW each. */
+V_INLINE void drop_words(const sn_cpu_drop_job *j, uint32_t sample, uint64_t a, uint64_t b,
+                         vd words[2])
 {
     const vd m0 = v_set1_word(UINT32_C(0xD2511F53)), m1 = v_set1_word(UINT32_C(0xCD9E8D57));
-    for (int i = 0; i < DROP_BLOCKS; i += VW / 2) {
-        vd c0 = v_set1_word((uint32_t)number), c1 = v_set1_word((uint32_t)(number >> 32)), c2;
-        vd c3 = v_set1_word(sample);
-        uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-        memcpy(&c2, block + i, sizeof c2);
-        for (int round = 0; round < 10; round++) {
-            vd p0 = v_mul_word(m0, c0), p1 = v_mul_word(m1, c2);
-            c0 = v_xor(v_xor(v_upper(p1), c1), v_set1_word(k0));
-            c2 = v_xor(v_xor(v_upper(p0), c3), v_set1_word(k1));
-            c1 = p1;
-            c3 = p0;
-            k0 += UINT32_C(0x9E3779B9);
-            k1 += UINT32_C(0xBB67AE85);
-        }
-        memcpy(r[0] + i, &c0, sizeof c0);
-        memcpy(r[1] + i, &c1, sizeof c1);
-        memcpy(r[2] + i, &c2, sizeof c2);
-        memcpy(r[3] + i, &c3, sizeof c3);
+    vd c[4] = {v_set1_word((uint32_t)j->number), v_set1_word((uint32_t)(j->number >> 32)),
+               v_pairs(a, b), v_set1_word(sample)};
+    uint32_t k0 = (uint32_t)j->key, k1 = (uint32_t)(j->key >> 32);
+    for (int round = 0; round < 10; round++) {
+        vd p0 = v_mul_word(m0, c[0]), p1 = v_mul_word(m1, c[2]);
+        c[0] = v_xor(v_xor(v_upper(p1), c[1]), v_set1_word(k0));
+        c[2] = v_xor(v_xor(v_upper(p0), c[3]), v_set1_word(k1));
+        c[1] = p1;
+        c[3] = p0;
+        k0 += UINT32_C(0x9E3779B9);
+        k1 += UINT32_C(0xBB67AE85);
     }
-}
-
-/* Factors of the 64 elements of 16 blocks: scale or 0, in the order of the elements. */
-V_INLINE void drop_factors(const sn_cpu_drop_job *j, uint32_t sample, const uint64_t *block,
-                           float *factor)
-{
-    uint64_t r[4][DROP_BLOCKS];
-    philox_blocks(r, j->key, j->number, sample, block);
-    for (int i = 0; i < DROP_BLOCKS; i++)
-        for (int k = 0; k < 4; k++)
-            factor[4 * i + k] = (uint32_t)r[k][i] >> 8 >= j->threshold ? j->scale : 0.0f;
+    v_four_words(c, words);
 }
 
 /* A dropped element is 0 whatever it was. */
-V_INLINE void drop_write(const float *x, float *y, const float *factor, int64_t n)
+V_INLINE void drop_write(const sn_cpu_drop_job *j, int64_t at, vd words, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = factor[i] != 0.0f ? x[i] * factor[i] : 0.0f;
+    vf y = v_mul(v_load_some(j->x + at, n), v_set1(j->scale));
+    v_store_some(j->y + at, v_keep(v_words_from(words, j->threshold), y), n);
 }
 
 static void drop_plain(void *job, int thread, int n_threads)
 {
     const sn_cpu_drop_job *j = job;
-    int64_t chunks = (j->each + 4 * DROP_BLOCKS - 1) / (4 * DROP_BLOCKS), all = chunks * j->n;
+    int64_t chunks = (j->each + 2 * VW - 1) / (2 * VW), all = chunks * j->n;
     int64_t first = all * thread / n_threads, last = all * (thread + 1) / n_threads;
     for (int64_t i = first; i < last; i++) {
-        int64_t s = i / chunks, e = i % chunks * 4 * DROP_BLOCKS;
-        int64_t left = j->each - e < 4 * DROP_BLOCKS ? j->each - e : 4 * DROP_BLOCKS;
-        uint64_t block[DROP_BLOCKS];
-        float factor[4 * DROP_BLOCKS];
-        for (int k = 0; k < DROP_BLOCKS; k++)
-            block[k] = (uint64_t)(e / 4 + k);
-        drop_factors(j, (uint32_t)(j->first_sample + (uint64_t)s), block, factor);
-        drop_write(j->x + s * j->each + e, j->y + s * j->each + e, factor, left);
+        int64_t s = i / chunks, e = i % chunks * 2 * VW, at = s * j->each + e;
+        uint64_t block = (uint64_t)e / 4;
+        vd words[2];
+        drop_words(j, (uint32_t)(j->first_sample + (uint64_t)s), block, block + VW / 4, words);
+        drop_write(j, at, words[0], j->each - e);
+        drop_write(j, at + VW, words[1], j->each - e - VW);
     }
 }
 
@@ -183,19 +162,19 @@ static void drop_plain(void *job, int thread, int n_threads)
 static void drop_blocked(void *job, int thread, int n_threads)
 {
     const sn_cpu_drop_job *j = job;
-    const int64_t blocks = (j->c + VW - 1) / VW, units = blocks * j->n, per = VW / 4;
+    const int64_t blocks = (j->c + VW - 1) / VW, units = blocks * j->n;
     int64_t first = units * thread / n_threads, last = units * (thread + 1) / n_threads;
     for (int64_t u = first; u < last; u++) {
-        int64_t s = u / blocks, c0 = u % blocks * VW, step = DROP_BLOCKS / per;
-        for (int64_t p = 0; p < j->pixels; p += step) {
-            uint64_t block[DROP_BLOCKS];
-            float factor[4 * DROP_BLOCKS];
-            int64_t left = (j->pixels - p < step ? j->pixels - p : step) * VW;
-            for (int64_t k = 0; k < DROP_BLOCKS; k++)
-                block[k] = (uint64_t)(((p + k / per) * j->c + c0) / 4 + k % per);
-            drop_factors(j, (uint32_t)(j->first_sample + (uint64_t)s), block, factor);
-            drop_write(j->x + (u * j->pixels + p) * VW, j->y + (u * j->pixels + p) * VW, factor,
-                       left);
+        int64_t s = u / blocks, c0 = u % blocks * VW;
+        for (int64_t p = 0; p < j->pixels; p += 2) {
+            uint64_t block = (uint64_t)(p * j->c + c0) / 4;
+            int64_t at = (u * j->pixels + p) * VW;
+            vd words[2];
+            drop_words(j, (uint32_t)(j->first_sample + (uint64_t)s), block,
+                       block + (uint64_t)j->c / 4, words);
+            drop_write(j, at, words[0], VW);
+            if (p + 1 < j->pixels)
+                drop_write(j, at + VW, words[1], VW);
         }
     }
 }

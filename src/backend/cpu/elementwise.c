@@ -253,6 +253,8 @@ static const char *propose_dropout(sn_cpu_device *d, const sn_operation *o, sn_p
     const sn_shape *s = &o->out[0].shape;
     if (o->attrs->dropout.broadcast)
         return "noise is shared along an axis";
+    if (o->attrs->dropout.rate >= 1)
+        return "everything is dropped";
     if (s->rank < 1)
         return "no batch";
     sn_layout layout = sn_cpu_pick_layout(d, o, 1);
@@ -270,9 +272,10 @@ static snug_status prepare_dropout(sn_cpu_task *t, snug_error *err)
     j->each = j->n ? sn_shape_n(s) / j->n : 0;
     if (t->out[0].layout.kind == SN_LAYOUT_BLOCKED)
         sn_cpu_planes(&t->out[0].desc, true, &j->n, &j->pixels, &j->c);
-    /* Draws are whole multiples of 2^-24: the comparison with the rate is one of whole numbers. */
-    j->threshold = (uint32_t)ceil((double)a->rate * 16777216.0);
-    j->scale = a->rate < 1 ? 1.0f / (1.0f - a->rate) : 0.0f;
+    /* Draws are whole multiples of 2^-24, a word's upper 24 bits: the comparison with the rate is
+     * one of whole numbers. */
+    j->threshold = (uint32_t)ceil((double)a->rate * 16777216.0) << 8;
+    j->scale = 1.0f / (1.0f - a->rate);
     j->x = t->in[0].data;
     j->y = t->out[0].data;
     return SNUG_OK;

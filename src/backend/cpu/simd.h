@@ -139,7 +139,7 @@ typedef struct sn_cpu_wino_job {
 typedef struct sn_cpu_drop_job {
     int64_t n, each, pixels, c;
     uint64_t key, number, first_sample;
-    uint32_t threshold; /* a draw of 24 bits is kept from here on */
+    uint32_t threshold; /* a word is kept from here on */
     float scale;
     const float *x;
     float *y;

@@ -178,6 +178,27 @@ V_INLINE vd v_upper(vd a)
 {
     return _mm512_srli_epi64(a, 32);
 }
+/* a + i in lane 2i, b + i in lane 2i + 1. */
+V_INLINE vd v_pairs(uint64_t a, uint64_t b)
+{
+    long long x = (long long)a, y = (long long)b;
+    return _mm512_add_epi64(_mm512_set_epi64(y, x, y, x, y, x, y, x),
+                            _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0));
+}
+/* Lanes of words from the lower halves: those of even lanes, word 0 to 3 of each in its turn; those
+ * of odd lanes. */
+V_INLINE void v_four_words(const vd c[4], vd out[2])
+{
+    vd a = _mm512_mask_blend_epi32(0xaaaa, c[0], _mm512_slli_epi64(c[1], 32));
+    vd b = _mm512_mask_blend_epi32(0xaaaa, c[2], _mm512_slli_epi64(c[3], 32));
+    out[0] = _mm512_unpacklo_epi64(a, b);
+    out[1] = _mm512_unpackhi_epi64(a, b);
+}
+/* Which of VW words are at least x. */
+V_INLINE vm v_words_from(vd words, uint32_t x)
+{
+    return _mm512_cmpge_epu32_mask(words, _mm512_set1_epi32((int)x));
+}
 
 #elif VEC_ISA == 8
 #include <immintrin.h>
@@ -338,6 +359,23 @@ V_INLINE vd v_upper(vd a)
 {
     return _mm256_srli_epi64(a, 32);
 }
+V_INLINE vd v_pairs(uint64_t a, uint64_t b)
+{
+    long long x = (long long)a, y = (long long)b;
+    return _mm256_add_epi64(_mm256_set_epi64x(y, x, y, x), _mm256_set_epi64x(1, 1, 0, 0));
+}
+V_INLINE void v_four_words(const vd c[4], vd out[2])
+{
+    vd a = _mm256_blend_epi32(c[0], _mm256_slli_epi64(c[1], 32), 0xaa);
+    vd b = _mm256_blend_epi32(c[2], _mm256_slli_epi64(c[3], 32), 0xaa);
+    out[0] = _mm256_unpacklo_epi64(a, b);
+    out[1] = _mm256_unpackhi_epi64(a, b);
+}
+V_INLINE vm v_words_from(vd words, uint32_t x)
+{
+    vd least = _mm256_max_epu32(words, _mm256_set1_epi32((int)x));
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(least, words));
+}
 
 #else /* any processor: the compiler's own vectors */
 #define VW 8
@@ -490,6 +528,25 @@ V_INLINE vd v_xor(vd a, vd b)
 V_INLINE vd v_upper(vd a)
 {
     return a >> 32;
+}
+V_INLINE vd v_pairs(uint64_t a, uint64_t b)
+{
+    return (vd){a, b, a + 1, b + 1};
+}
+V_INLINE void v_four_words(const vd c[4], vd out[2])
+{
+    uint32_t words[2][VW];
+    for (int i = 0; i < VW; i++) {
+        words[0][i] = (uint32_t)c[i % 4][i / 4 * 2];
+        words[1][i] = (uint32_t)c[i % 4][i / 4 * 2 + 1];
+    }
+    memcpy(&out[0], words[0], sizeof out[0]);
+    memcpy(&out[1], words[1], sizeof out[1]);
+}
+V_INLINE vm v_words_from(vd words, uint32_t x)
+{
+    typedef uint32_t lanes __attribute__((vector_size(32)));
+    return (vm)((lanes)words >= x);
 }
 #endif
 

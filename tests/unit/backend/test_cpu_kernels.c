@@ -554,11 +554,14 @@ static void test_scalars_and_bias(void **unused)
 static void test_dropout(void **unused)
 {
     sn_desc shapes[] = {f32(4, 3, 5, 3, 20), f32(4, 2, 3, 3, 7), f32(2, 3, 133, 0, 0)};
-    for (size_t k = 0; k < SN_LEN(shapes); k++) {
+    const float rates[] = {0.3f, 0, 1, 0.9999999f};
+    for (size_t k = 0; k < SN_LEN(shapes) * SN_LEN(rates); k++) {
         trial t = trial_of(SN_OP_DROPOUT, 0);
-        t.one.attrs.dropout = (sn_dropout_attrs){.rate = 0.3f, .stream = 4};
+        float rate = rates[k / SN_LEN(shapes)];
+        t.one.attrs.dropout = (sn_dropout_attrs){.rate = rate, .stream = 4};
+        t.may_be_reference = rate == 1;
         t.one.n_in = 1;
-        t.one.in[0] = shapes[k];
+        t.one.in[0] = shapes[k % SN_LEN(shapes)];
         infer(&t.one, 1);
         check(&t);
     }
