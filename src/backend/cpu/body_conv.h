@@ -69,19 +69,26 @@ static void first_rows(const sn_cpu_first_job *j, int64_t n, int64_t oy, float *
     }
 }
 
-/* n_t outputs of a row, one pair of blocks of channels. */
-V_INLINE void first_tile(const sn_cpu_first_job *j, const float *rows, const float *packed,
-                         int64_t k0, int64_t k1, int64_t ox, vf b0, vf b1, int n_t, float *y0,
-                         float *y1)
+/* Where a tile's outputs go, one pair of blocks of channels. */
+typedef struct first_place {
+    const float *rows, *packed;
+    int64_t k0, k1; /* rows of the kernel */
+    float bias[2 * VW];
+    float *y0, *y1; /* y1 NULL: the pair's second block is none */
+} first_place;
+
+/* n_t outputs of a row from ox on. */
+V_INLINE void first_tile(const sn_cpu_first_job *j, const first_place *at, int64_t ox,
+                         const int n_t)
 {
     const int64_t floats = first_row_floats(j), step = j->stride[1] * j->c, run = j->kw * j->c;
     vf sum[FIRST_TILE][2];
     for (int t = 0; t < n_t; t++) {
-        sum[t][0] = b0;
-        sum[t][1] = b1;
+        sum[t][0] = v_load(at->bias);
+        sum[t][1] = v_load(at->bias + VW);
     }
-    for (int64_t k = k0; k < k1; k++) {
-        const float *x = rows + k * floats + ox * step, *w = packed + k * run * 2 * VW;
+    for (int64_t k = at->k0; k < at->k1; k++) {
+        const float *x = at->rows + k * floats + ox * step, *w = at->packed + k * run * 2 * VW;
         for (int64_t i = 0; i < run; i++) {
             vf w0 = v_load(w + i * 2 * VW), w1 = v_load(w + i * 2 * VW + VW);
             for (int t = 0; t < n_t; t++) {
@@ -93,11 +100,27 @@ V_INLINE void first_tile(const sn_cpu_first_job *j, const float *rows, const flo
     }
     for (int t = 0; t < n_t; t++)
         for (int h = 0; h < 2; h++) {
+            float *y = h ? at->y1 : at->y0;
+            if (!y)
+                continue;
             vf v = conv_relu(sum[t][h], &j->act);
-            float *y = h ? y1 : y0;
-            if (y)
+            if (j->stream)
+                v_stream(y + (ox + t) * VW, v);
+            else
                 v_store(y + (ox + t) * VW, v);
         }
+}
+
+/* Not inlined: what a caller keeps in registers would push the sums out of them. */
+static __attribute__((noinline)) void first_whole_tile(const sn_cpu_first_job *j,
+                                                       const first_place *at, int64_t ox)
+{
+    first_tile(j, at, ox, FIRST_TILE);
+}
+static __attribute__((noinline)) void first_output(const sn_cpu_first_job *j, const first_place *at,
+                                                   int64_t ox)
+{
+    first_tile(j, at, ox, 1);
 }
 
 static void first_forward(void *job, int thread, int n_threads)
@@ -106,26 +129,30 @@ static void first_forward(void *job, int thread, int n_threads)
     const int64_t all = j->n * j->oh, pairs = first_pairs(j), blocks = (j->oc + VW - 1) / VW;
     const int64_t taps = first_taps(j);
     float *rows = j->rows + (int64_t)thread * j->kh * first_row_floats(j);
+    first_place at = {.rows = rows};
     int64_t first = all * thread / n_threads, last = all * (thread + 1) / n_threads;
     for (int64_t r = first; r < last; r++) {
-        int64_t n = r / j->oh, oy = r % j->oh, k0, k1;
-        first_rows(j, n, oy, rows, &k0, &k1);
+        int64_t n = r / j->oh, oy = r % j->oh;
+        first_rows(j, n, oy, rows, &at.k0, &at.k1);
         for (int64_t p = 0; p < pairs; p++) {
-            const float *packed = j->packed + p * taps * 2 * VW;
-            int64_t c = p * 2 * VW, left = j->oc - c;
-            vf b0 = j->bias ? v_load_some(j->bias + c, left) : v_zero();
-            vf b1 = j->bias && left > VW ? v_load_some(j->bias + c + VW, left - VW) : v_zero();
-            float *y0 = j->y + ((n * blocks + 2 * p) * j->oh + oy) * j->ow * VW;
-            float *y1 = 2 * p + 1 < blocks ? y0 + j->oh * j->ow * VW : NULL;
-            int64_t ox = 0;
+            int64_t c = p * 2 * VW, ox = 0;
+            for (int h = 0; h < 2; h++)
+                v_store(at.bias + h * VW,
+                        j->bias ? v_load_some(j->bias + c + h * VW, j->oc - c - h * VW) : v_zero());
+            at.packed = j->packed + p * taps * 2 * VW;
+            at.y0 = j->y + ((n * blocks + 2 * p) * j->oh + oy) * j->ow * VW;
+            at.y1 = 2 * p + 1 < blocks ? at.y0 + j->oh * j->ow * VW : NULL;
             for (; ox + FIRST_TILE <= j->ow; ox += FIRST_TILE)
-                first_tile(j, rows, packed, k0, k1, ox, b0, b1, FIRST_TILE, y0, y1);
-            for (; ox + 4 <= j->ow; ox += 4)
-                first_tile(j, rows, packed, k0, k1, ox, b0, b1, 4, y0, y1);
-            for (; ox < j->ow; ox++)
-                first_tile(j, rows, packed, k0, k1, ox, b0, b1, 1, y0, y1);
+                first_whole_tile(j, &at, ox);
+            /* The rest of a row once more with what stands before it. */
+            if (ox < j->ow && j->ow >= FIRST_TILE)
+                first_whole_tile(j, &at, j->ow - FIRST_TILE);
+            for (; ox < j->ow && j->ow < FIRST_TILE; ox++)
+                first_output(j, &at, ox);
         }
     }
+    if (j->stream)
+        v_fence();
 }
 
 /* sums[tap..tap+n_t)[2*VW] += one output row's share. */

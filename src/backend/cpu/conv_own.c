@@ -107,6 +107,7 @@ static snug_status prepare_first(sn_cpu_task *t, snug_error *err)
         j->w = t->in[1].data;
         j->bias = t->n_in > 2 ? t->in[2].data : NULL;
         j->act = t->attrs->conv.act;
+        j->stream = t->out[0].bytes > SN_CPU_STREAM_BYTES;
     } else {
         j->dy = t->in[1].data;
         j->dbias = t->n_out > 1 ? t->out[1].data : NULL;

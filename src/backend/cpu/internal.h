@@ -23,6 +23,8 @@
 #include "base/vec.h"
 
 #define SN_CPU_ALIGN 64
+/* Writing past the caches pays when the result does not fit them. */
+#define SN_CPU_STREAM_BYTES (8 * SN_MIB)
 
 /* A layout that only we know: of a convolution's weights with these dimensions. */
 typedef struct sn_cpu_weight_layout {

@@ -12,9 +12,6 @@
 
 #include <string.h>
 
-/* Writing past the caches pays when the result does not fit them. */
-#define STREAM_BYTES (8 * SN_MIB)
-
 static bool is_backward(sn_op_id op)
 {
     return op == SN_OP_BATCH_NORM_DX || op == SN_OP_BATCH_NORM_APPLY_DX;
@@ -91,7 +88,8 @@ static snug_status prepare(sn_cpu_task *t, snug_error *err)
     j->relu = a->act.kind == SN_ACT_RELU;
     j->max = SN_MAX(a->act.max, 0.0f);
     j->frozen = t->op == SN_OP_BATCH_NORM_APPLY_DX;
-    j->stream = j->blocked && j->y != j->x && j->y != j->dy && t->out[0].bytes > STREAM_BYTES;
+    j->stream =
+        j->blocked && j->y != j->x && j->y != j->dy && t->out[0].bytes > SN_CPU_STREAM_BYTES;
     if (has_sums(t->op)) {
         j->n_shared = shared_blocks(t->device, j->c);
         j->partial = t->workspace;

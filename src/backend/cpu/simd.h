@@ -109,6 +109,7 @@ typedef struct sn_cpu_first_job {
     const float *x, *w, *bias, *dy;
     float *y, *dbias; /* y: the output, or dw */
     sn_act_attrs act;
+    bool stream;                         /* write past the caches */
     float *packed, *rows, *sums, *zeros; /* in the workspace; zeros: ow vectors */
 } sn_cpu_first_job;
 
