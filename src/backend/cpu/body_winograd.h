@@ -287,7 +287,8 @@ V_INLINE void wino_product(const float *v, const float *u, int64_t blocks, int64
         for (int b = 0; b < n_blocks; b++)
             sum[r][b] = v_zero();
     for (int64_t block = 0; block < blocks; block++, v += chunk * VW)
-        for (int k = 0; k < VW; k++, u += VW) {
+        V_ROLLED for (int k = 0; k < VW; k++, u += VW)
+        {
             vf u0 = v_load(u), u1 = n_blocks > 1 ? v_load(u + u_block) : v_zero();
             for (int r = 0; r < rows; r++) {
                 vf x = v_set1(v[r * VW + k]);

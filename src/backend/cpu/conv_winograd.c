@@ -13,11 +13,13 @@
 
 #include "backend/cpu/kernels.h"
 
-/* What a thread holds together: part of its second-level cache. */
+/* What a thread holds together: part of its second-level cache; but as many tiles as pay for going
+ * over the weights, or over the gradient's sums, once more. */
 #define CHUNK_BYTES (512 * SN_KIB)
-/* Weights' gradient: tiles that pay for going over the sums once more; bytes of all slices' sums
- * (one slice may take more); slices at most, and tiles in each at least. */
-#define CHUNK_TILES 96
+#define FORWARD_TILES 48
+#define GRADIENT_TILES 96
+/* Weights' gradient: bytes of all slices' sums (one slice may take more); slices at most, and tiles
+ * in each at least. */
 #define SLICES_BYTES (4 * SN_MIB)
 #define MAX_SLICES 16
 #define SLICE_TILES 128
@@ -58,7 +60,7 @@ static wino_room room_of(const sn_cpu_device *d, const sn_cpu_conv *c, bool grad
     const int64_t width = d->block, rows = d->simd->wino_rows, vector = width * 4;
     const int64_t in = sn_cpu_div_up(c->c, width), out = sn_cpu_div_up(c->oc, width);
     int64_t most = (int64_t)CHUNK_BYTES / (16 * (in + out) * vector) / rows * rows;
-    most = SN_MAX(most, gradient ? CHUNK_TILES : 4 * rows);
+    most = SN_MAX(most, gradient ? GRADIENT_TILES : FORWARD_TILES);
     const int64_t u = 16 * (out * in * width + 1) * width;
     wino_room r = {.slices = 1, .parts = 1};
     if (gradient) {
