@@ -94,13 +94,13 @@ snug_tensor snug_conv2d(snug_model *model, snug_tensor x, const snug_conv_option
     return sn_model_end(model, sn_model_add_activation(model, x, o->activation, 0, 0, 0));
 }
 
-snug_tensor snug_depthwise_conv2d(snug_model *model, snug_tensor x,
-                                  const snug_conv_options *options)
+/* A depthwise convolution, the whole of a depthwise layer or the first half of a separable one; -1
+ * after an error. */
+static snug_tensor depthwise_node(snug_model *model, snug_tensor x, const snug_conv_options *o,
+                                  const char *kernel_name, bool bias)
 {
-    const snug_conv_options *o = options ? options : &conv_none;
     sn_conv_attrs a;
-    if (sn_model_begin(model, "depthwise_conv2d", "DepthwiseConv2D", o->name, &x, 1) == SIZE_MAX ||
-        !conv_attrs(model, o, sn_model_shape(model, x), &a)) {
+    if (!conv_attrs(model, o, sn_model_shape(model, x), &a)) {
         return -1;
     }
     int64_t channels = sn_model_shape(model, x)->dim[3];
@@ -110,27 +110,30 @@ snug_tensor snug_depthwise_conv2d(snug_model *model, snug_tensor x,
     }
     a.groups = channels;
     sn_shape keras = {4, {a.kernel[0], a.kernel[1], channels, multiplier}};
-    x = conv_node(model, x, o, &a, channels * multiplier, "kernel", &keras, !o->no_bias);
-    return sn_model_end(model, sn_model_add_activation(model, x, o->activation, 0, 0, 0));
+    return conv_node(model, x, o, &a, channels * multiplier, kernel_name, &keras, bias);
+}
+
+snug_tensor snug_depthwise_conv2d(snug_model *model, snug_tensor x,
+                                  const snug_conv_options *options)
+{
+    const snug_conv_options *o = options ? options : &conv_none;
+    if (sn_model_begin(model, "depthwise_conv2d", "DepthwiseConv2D", o->name, &x, 1) == SIZE_MAX) {
+        return -1;
+    }
+    x = depthwise_node(model, x, o, "kernel", !o->no_bias);
+    return sn_model_ok(model, x)
+               ? sn_model_end(model, sn_model_add_activation(model, x, o->activation, 0, 0, 0))
+               : -1;
 }
 
 snug_tensor snug_separable_conv2d(snug_model *model, snug_tensor x,
                                   const snug_conv_options *options)
 {
     const snug_conv_options *o = options ? options : &conv_none;
-    sn_conv_attrs a;
-    if (sn_model_begin(model, "separable_conv2d", "SeparableConv2D", o->name, &x, 1) == SIZE_MAX ||
-        !conv_attrs(model, o, sn_model_shape(model, x), &a)) {
+    if (sn_model_begin(model, "separable_conv2d", "SeparableConv2D", o->name, &x, 1) == SIZE_MAX) {
         return -1;
     }
-    int64_t channels = sn_model_shape(model, x)->dim[3];
-    int64_t multiplier = multiplier_of(model, o);
-    if (multiplier < 0) {
-        return -1;
-    }
-    a.groups = channels;
-    sn_shape keras = {4, {a.kernel[0], a.kernel[1], channels, multiplier}};
-    x = conv_node(model, x, o, &a, channels * multiplier, "depthwise_kernel", &keras, false);
+    x = depthwise_node(model, x, o, "depthwise_kernel", false);
     if (!sn_model_ok(model, x)) {
         return -1;
     }
