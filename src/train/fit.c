@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "train/schedule.h"
+
 #define CHANCE_STEPS 300
 
 /* ---- batches ---- */
@@ -300,7 +302,6 @@ static snug_status validate(sn_fit *fit, snug_epoch *epoch, snug_error *err)
 /* Best, plateau and early stop, from the loss that is watched. True: it improved. */
 static bool judge_epoch(sn_fit *fit, const snug_epoch *epoch)
 {
-    const snug_train_options *o = fit->options;
     double watched = isnan(epoch->val_loss) ? epoch->loss : epoch->val_loss;
     bool improved = watched < fit->state.best;
     if (improved) {
@@ -310,14 +311,14 @@ static bool judge_epoch(sn_fit *fit, const snug_epoch *epoch)
     } else {
         fit->state.bad_epochs++;
     }
-    snug_schedule schedule = o->schedule;
-    double min_delta = schedule.min_delta > 0 ? schedule.min_delta : 1e-4;
-    if (watched < fit->state.plateau_best - min_delta) {
+    snug_schedule schedule = fit->options->schedule;
+    sn_schedule_fill(&schedule);
+    if (watched < fit->state.plateau_best - schedule.min_delta) {
         fit->state.plateau_best = watched;
         fit->state.plateau_bad = 0;
-    } else if (++fit->state.plateau_bad >= (schedule.patience ? schedule.patience : 5)) {
+    } else if (++fit->state.plateau_bad >= schedule.patience) {
         fit->state.plateau_bad = 0;
-        fit->state.plateau_factor *= schedule.factor > 0 ? schedule.factor : .1;
+        fit->state.plateau_factor *= schedule.factor;
     }
     return improved;
 }

@@ -3,12 +3,13 @@
  * schedule.c - learning rates over a run (Keras' CosineDecay with warm-up, ExponentialDecay,
  * step decay, ReduceLROnPlateau).
  */
+#include "train/schedule.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "snug/train.h"
 
 static const struct {
     const char *name;
@@ -20,7 +21,7 @@ static const struct {
              {"exponential", SNUG_SCHEDULE_EXPONENTIAL, "warmup, factor"},
              {"plateau", SNUG_SCHEDULE_PLATEAU, "warmup, factor, patience, min_delta, min_lr"}};
 
-static void fill_defaults(snug_schedule *s)
+void sn_schedule_fill(snug_schedule *s)
 {
     if (s->factor == 0) {
         s->factor = s->kind == SNUG_SCHEDULE_EXPONENTIAL ? .95 : .1;
@@ -82,7 +83,7 @@ snug_status snug_schedule_parse(snug_schedule *out, const char *text, snug_error
         at += k + 1 + v;
         at += *at == ',';
     }
-    fill_defaults(out);
+    sn_schedule_fill(out);
     return SNUG_OK;
 }
 
@@ -90,7 +91,7 @@ double snug_schedule_factor(const snug_schedule *schedule, uint64_t step, uint64
                             uint64_t steps_per_epoch)
 {
     snug_schedule s = *schedule;
-    fill_defaults(&s);
+    sn_schedule_fill(&s);
     n_steps = SN_MAX(n_steps, 1);
     steps_per_epoch = SN_MAX(steps_per_epoch, 1);
     uint64_t warm = (uint64_t)(s.warmup * (double)n_steps + .5);
