@@ -195,12 +195,11 @@ static int predict_all(predict *p)
     const sn_cli_args *a = s->args;
     s->data_options.lenient = 1;
     const char *first = a->positional[1];
-    size_t n = strlen(first);
-    bool array = n > 4 && (!strcmp(first + n - 4, ".npy") || strstr(first, "ubyte"));
     snug_status status =
-        array ? snug_data_open(&s->data, first, &s->data_options, &err)
-              : snug_data_open_files(&s->data, a->positional + 1, (size_t)a->n_positional - 1,
-                                     &s->data_options, &err);
+        sn_cli_looks_like_array(first)
+            ? snug_data_open(&s->data, first, &s->data_options, &err)
+            : snug_data_open_files(&s->data, a->positional + 1, (size_t)a->n_positional - 1,
+                                   &s->data_options, &err);
     if (status)
         return sn_cli_fail(&err);
     int rc = sn_cli_run_session(&p->run, SNUG_PLAN_PREDICT);

@@ -290,7 +290,7 @@ static snug_scale family_scale(const char *spec)
 }
 
 /* Arrays keep their own size for the models that take any; photographs get the model's. */
-static bool looks_like_array(const char *path)
+bool sn_cli_looks_like_array(const char *path)
 {
     size_t n = strlen(path);
     return (n > 4 && (!strcmp(path + n - 4, ".npy") || !strcmp(path + n - 4, ".csv"))) ||
@@ -301,7 +301,7 @@ int sn_cli_setup_data(sn_cli_setup *setup, const char *path)
 {
     snug_error err = SNUG_ERROR_INIT;
     snug_data_options *o = &setup->data_options;
-    bool array = looks_like_array(path), free_size;
+    bool array = sn_cli_looks_like_array(path), free_size;
     if (!setup->args->model)
         snprintf(setup->model_spec, sizeof setup->model_spec, array ? "cnn" : "mobilenetv2");
     else

@@ -47,6 +47,8 @@ typedef struct sn_cli_setup {
 
 int sn_cli_setup_begin(sn_cli_setup *setup, const sn_cli_args *args);
 int sn_cli_setup_data(sn_cli_setup *setup, const char *path);
+/* By its name: NPY, CSV or IDX. */
+bool sn_cli_looks_like_array(const char *path);
 /* From args->model, the data's classes and shape. */
 int sn_cli_setup_model(sn_cli_setup *setup);
 /* A plan that does not fit is no failure here: does_not_fit is set. */
