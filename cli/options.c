@@ -69,7 +69,7 @@ static const option_row rows[] = {
      "share held out for validation; default 0.1 where the data brings none"},
     {"validation", 0, "DATA", AT(validation), T | P, "validation data of its own"},
     {"augment", 0, "LIST", AT(augment), T,
-     "hflip,vflip,rotate=10,shift=0.1,zoom=0.2,brightness=0.2,contrast=0.2"},
+     "joined by commas: hflip vflip rotate=10 shift=0.1 zoom=0.2 brightness=0.2 contrast=0.2"},
     {"scale", 0, "MODE", AT(scale), T | P | E | R,
      "auto, 0..1, -1..1, 0..255, caffe, torch; default auto: as the model's family was trained"},
     {"resize", 0, "MODE", AT(resize), T | P | E | R,
@@ -130,6 +130,24 @@ static const struct {
      "lists a model's layers, their parameters and bytes"},
 };
 
+#define HELP_COLUMN 37
+#define HELP_WIDTH 100
+
+/* An option and what it does, in lines of HELP_WIDTH. */
+static void print_option(const char *head, const char *help)
+{
+    int column = printf("%-*s", HELP_COLUMN - 1, head);
+    while (*help) {
+        int word = (int)strcspn(help, " ");
+        if (column + 1 + word > HELP_WIDTH)
+            column = printf("\n%*s", HELP_COLUMN - 1, "") - 1;
+        column += printf(" %.*s", word, help);
+        help += word;
+        help += strspn(help, " ");
+    }
+    putchar('\n');
+}
+
 static void print_help(int verb)
 {
     size_t v = 0;
@@ -146,9 +164,10 @@ static void print_help(int verb)
         else
             snprintf(head, sizeof head, "      --%s %s", rows[i].name,
                      rows[i].argument ? rows[i].argument : "");
-        printf("%-36s %s\n", head, rows[i].help);
+        print_option(head, rows[i].help);
     }
-    printf("%-36s %s\n\n", "      --help", "this page");
+    print_option("      --help", "this page");
+    putchar('\n');
     puts("DATA: a folder of class folders (JPEG, PNG, BMP), a folder or glob with --labels "
          "FILE.csv,\n"
          "IDX files (train-images-idx3-ubyte.gz), a .npy with --labels y.npy, a numeric CSV with\n"
