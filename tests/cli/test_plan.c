@@ -7,37 +7,11 @@
 
 #include <jansson.h>
 
-#include "cli/images.h"
-
-static char folder[SN_TEST_PATH];
-
-static int set_up(void **state)
-{
-    test_make_folder(folder);
-    images_make(folder, "d");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    test_remove(folder);
-    return 0;
-}
-
-static test_result snug(int exit_code, const char *line)
-{
-    char script[8192];
-
-    snprintf(script, sizeof script, "'%.1024s' %.2048s", test_command(), line);
-    test_result r = test_run_shell(script, folder);
-    if (r.exit_code != exit_code)
-        fail_msg("snug %s: exit %d, expected %d: %s", line, r.exit_code, exit_code, r.err);
-    return r;
-}
+#include "cli/typed.h"
 
 static json_t *plan_json(int exit_code, const char *line)
 {
-    test_result r = snug(exit_code, line);
+    test_result r = typed(exit_code, line);
     json_t *json = json_loads(r.out, 0, NULL);
 
     if (!json_is_object(json))
@@ -121,7 +95,7 @@ static void test_forms(void **state)
     };
 
     for (size_t i = 0; i < SN_LEN(forms); i++) {
-        test_result r = snug(forms[i].exit_code, forms[i].line);
+        test_result r = typed(forms[i].exit_code, forms[i].line);
         assert_contains(r.out, forms[i].out);
         assert_contains(r.err, forms[i].err);
         test_result_free(&r);
@@ -130,7 +104,7 @@ static void test_forms(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define T(test) cmocka_unit_test_setup_teardown(test, typed_set_up, typed_tear_down)
     const struct CMUnitTest tests[] = {T(test_json_fields), T(test_forms)};
 
     return cmocka_run_group_tests_name("cli/plan", tests, NULL, NULL);

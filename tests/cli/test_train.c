@@ -7,38 +7,11 @@
 
 #include <jansson.h>
 
-#include "cli/images.h"
-
-static char folder[SN_TEST_PATH];
-
-static int set_up(void **state)
-{
-    test_make_folder(folder);
-    images_make(folder, "d");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    test_remove(folder);
-    return 0;
-}
-
-/* `snug LINE` in the folder of the test; the exit code must be this one. */
-static test_result snug(int exit_code, const char *line)
-{
-    char script[8192];
-
-    snprintf(script, sizeof script, "'%.1024s' %.2048s", test_command(), line);
-    test_result r = test_run_shell(script, folder);
-    if (r.exit_code != exit_code)
-        fail_msg("snug %s: exit %d, expected %d: %s", line, r.exit_code, exit_code, r.err);
-    return r;
-}
+#include "cli/typed.h"
 
 static void snug_quietly(int exit_code, const char *line)
 {
-    test_result r = snug(exit_code, line);
+    test_result r = typed(exit_code, line);
     test_result_free(&r);
 }
 
@@ -73,7 +46,7 @@ static void test_run_folder(void **state)
     char path[SN_TEST_PATH], name[64];
 
     test_write_text(test_path(path, folder, "d/c0/bad.jpg"), "no image");
-    test_result r = snug(0, "train d" TINY "-e 2 --json --quiet");
+    test_result r = typed(0, "train d" TINY "-e 2 --json --quiet");
     assert_string_equal(r.err, "");
     json_t *out = json_loads(r.out, 0, NULL), *run = NULL;
     assert_true(json_is_object(out));
@@ -103,7 +76,7 @@ static void test_run_folder(void **state)
     assert_true(test_exists(test_path(path, folder, "runs/cnn-2/run.json")));
     size_t before, after;
     char *old = test_read(test_path(path, folder, "runs/cnn/last.ckpt"), &before);
-    r = snug(2, "train d" TINY "-e 1 -o runs/cnn");
+    r = typed(2, "train d" TINY "-e 1 -o runs/cnn");
     assert_contains(r.err, "never overwritten");
     test_result_free(&r);
     text = test_read(test_path(path, folder, "runs/cnn/last.ckpt"), &after);
@@ -169,7 +142,7 @@ static void test_interrupt(void **state)
 static void test_refusal_and_fixes(void **state)
 {
     char path[SN_TEST_PATH], line[512];
-    test_result r = snug(3, "train d -m cnn -s 64 -b 16 -j 1 -M 8M");
+    test_result r = typed(3, "train d -m cnn -s 64 -b 16 -j 1 -M 8M");
     const char *at = strstr(r.err, "\nfix:");
     int tried = 0;
 
@@ -221,9 +194,28 @@ static void test_wrong_use(void **state)
     test_write_text(test_path(path, folder, "text/a/x.txt"), "hi");
     test_write_text(test_path(path, folder, "empty/x"), "");
     for (size_t i = 0; i < SN_LEN(bad); i++) {
-        test_result r = snug(bad[i].exit_code, bad[i].line);
+        test_result r = typed(bad[i].exit_code, bad[i].line);
         assert_contains(r.err, bad[i].err);
         assert_string_equal(r.out, "");
+        test_result_free(&r);
+    }
+}
+
+/* Every command has a page, no wider than a terminal. */
+static void test_help(void **state)
+{
+    static const char *const commands[] = {"train", "plan",    "evaluate", "predict", "summary",
+                                           "data",  "devices", "diagnose", "ps",      "help"};
+
+    for (size_t i = 0; i < SN_LEN(commands); i++) {
+        char line[64];
+        snprintf(line, sizeof line, "%s --help", commands[i]);
+        test_result r = typed(0, line);
+        assert_string_equal(r.err, "");
+        assert_contains(r.out, commands[i]);
+        for (const char *at = r.out; *at; at += strcspn(at, "\n"), at += *at == '\n')
+            if (strcspn(at, "\n") > 100)
+                fail_msg("snug %s: wider than 100 columns: %.*s", line, (int)strcspn(at, "\n"), at);
         test_result_free(&r);
     }
 }
@@ -242,7 +234,7 @@ static void test_evaluate_and_predict(void **state)
     size_t n;
 
     snug_quietly(0, "train d" TINY "-e 1 -o r");
-    test_result r = snug(0, "evaluate r d --json --quiet");
+    test_result r = typed(0, "evaluate r d --json --quiet");
     json_t *json = json_loads(r.out, 0, NULL);
     assert_int_equal(whole(json, "samples"), 24);
     assert_string_equal(r.err, "");
@@ -251,17 +243,17 @@ static void test_evaluate_and_predict(void **state)
     snug_quietly(2, "predict r d/c0 --limit -1");
     snug_quietly(2, "predict r d/c0 --limit 2x");
     /* A diverging run names where the first NaN came from. */
-    r = snug(1, "train d" TINY "-e 9 -l 1e6 -o diverges");
+    r = typed(1, "train d" TINY "-e 9 -l 1e6 -o diverges");
     assert_contains(r.err, "of layer '");
     assert_contains(r.err, "try a learning rate below");
     test_result_free(&r);
-    r = snug(0, "predict r d/c0 --limit 2 --json --quiet");
+    r = typed(0, "predict r d/c0 --limit 2 --json --quiet");
     json = json_loads(r.out, 0, NULL);
     assert_int_equal(json_array_size(json_object_get(json, "predictions")), 2);
     assert_string_equal(r.err, "");
     json_decref(json);
     test_result_free(&r);
-    r = snug(0, "predict r d/c0 --limit 2 --quiet --csv p.csv --output p.npy");
+    r = typed(0, "predict r d/c0 --limit 2 --quiet --csv p.csv --output p.npy");
     test_result_free(&r);
     char *text = test_read(test_path(path, folder, "p.npy"), &n);
     assert_contains(text + 10, "'shape': (2, 2)");
@@ -285,7 +277,7 @@ static void test_regression(void **state)
     }
     test_write_text(test_path(path, folder, "r.csv"), csv);
     test_result r =
-        snug(0, "train r.csv --label-column target -e 6 -b 8 -j 1 -o run --json --quiet");
+        typed(0, "train r.csv --label-column target -e 6 -b 8 -j 1 -o run --json --quiet");
     json_t *run = json_loads(r.out, 0, NULL), *epochs = json_object_get(run, "epochs");
     test_result_free(&r);
     double first = json_real_value(json_object_get(json_array_get(epochs, 0), "val_loss"));
@@ -297,11 +289,11 @@ static void test_regression(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define T(test) cmocka_unit_test_setup_teardown(test, typed_set_up, typed_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_regression),       T(test_run_folder),           T(test_resume),
-        T(test_interrupt),        T(test_refusal_and_fixes),    T(test_wrong_use),
-        T(test_default_training), T(test_evaluate_and_predict),
+        T(test_regression), T(test_run_folder),        T(test_resume),
+        T(test_interrupt),  T(test_refusal_and_fixes), T(test_wrong_use),
+        T(test_help),       T(test_default_training),  T(test_evaluate_and_predict),
     };
 
     return cmocka_run_group_tests_name("cli/train", tests, NULL, NULL);
