@@ -22,7 +22,7 @@ typedef struct request {
 } request;
 
 static const char help[] =
-    "usage: snug data DATA [OPTIONS]\n"
+    "snug data DATA [OPTIONS]\n"
     "\n"
     "Lists what DATA holds (classes, counts, sizes) and decodes every image once, so that each "
     "bad\n"
@@ -408,7 +408,7 @@ static void print_json(const request *r, const snug_data *data, uint64_t n_writt
 
 /* --- the verb ----------------------------------------------------------------------------------*/
 
-static int scan(const request *r, snug_data *data, uint64_t *n, snug_error *err)
+static snug_status scan(const request *r, snug_data *data, uint64_t *n, snug_error *err)
 {
     snug_pipe_options pipe = SNUG_PIPE_OPTIONS_INIT;
     snug_export_options out = SNUG_EXPORT_OPTIONS_INIT;

@@ -95,7 +95,7 @@ static void print_verdict(FILE *out, const sn_cli_setup *s)
             info->fits ? ", same results as without a limit" : "");
     fputs("        ", out);
     for (int k = 0; k < SNUG_N_BYTES_KINDS; k++)
-        if (info->kind_bytes[k] >= MIB / 2)
+        if ((double)info->kind_bytes[k] >= MIB / 2)
             fprintf(out, " %s %.0f ", k == SNUG_BYTES_STAGING ? "batch" : snug_bytes_kind_name(k),
                     (double)info->kind_bytes[k] / MIB);
     fprintf(out, " libraries %.0f  pipeline %.0f\n", (double)info->runtime_bytes / MIB,

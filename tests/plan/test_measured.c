@@ -65,8 +65,8 @@ static float train(const case_row *c, int64_t batch, bool keep)
 {
     snug_error err = SNUG_ERROR_INIT;
     snug_model *m;
-    snug_plan *p;
-    snug_session *s;
+    snug_plan *p = NULL;
+    snug_session *s = NULL;
     float loss = 0, last;
     snug_plan_options o = {SNUG_PLAN_DEFAULTS, .batch = batch, .threads = 2,
                            .optimizer = {.lr = 0.001f, .momentum = 0.9f}, .keep_activations = keep};
