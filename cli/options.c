@@ -148,10 +148,11 @@ static void print_option(const char *head, const char *help)
     putchar('\n');
 }
 
-static void print_help(int verb)
+/* A command may take the options of several verbs: its name says which page it is. */
+static void print_help(const char *name, int verb)
 {
     size_t v = 0;
-    while (verbs[v].verb != verb)
+    while (v + 1 < sizeof verbs / sizeof verbs[0] && strcmp(verbs[v].name, name))
         v++;
     printf("%s\n\n  %s\n\n", verbs[v].usage, verbs[v].about);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -341,7 +342,7 @@ int sn_cli_parse_args(sn_cli_args *args, int verb, int argc, char **argv)
         } else if (!strcmp(text, "--")) {
             only_names = true;
         } else if (!strcmp(text, "--help") || !strcmp(text, "-h")) {
-            print_help(verb);
+            print_help(args->verb_name, verb);
             return SN_EXIT_DONE;
         } else {
             int rc = take_option(args, argc, argv, &i);
