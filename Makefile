@@ -44,7 +44,8 @@ build/build.ninja:
 	@$(CONFIGURE) -B build -DCMAKE_BUILD_TYPE=Release -DSNUG_TESTS=OFF
 
 # The flavours. Each builds the programs that its own check runs.
-ASAN_TESTS = 'unit/*' 'format/*' 'data/*' 'diagnose/*' 'gpus/*' 'fuzz/*'
+ASAN_TESTS = 'unit/*' 'format/*' 'data/*' 'diagnose/*' 'gpus/*' 'fuzz/*' 'cli/train' 'cli/plan' \
+	'cli/data' 'cli/ps'
 TSAN_TESTS = 'unit/base_thread' 'unit/base_ledger' 'unit/data_*' 'data/*'
 tests_of = $$(tools/run-tests.sh --targets $(1) $(2))
 
