@@ -9,17 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "backend/cpu/cpu.h"
-#include "support/one.h"
-
-/* The library's limit holds for a process: each set has one of its own (main). */
-static const char *const all_sets[] = {"generic", "avx2", "avx512"};
-static const char *sets[1];
+#include "unit/backend/sets.h"
 
 typedef struct trial {
     one_op one;
@@ -28,35 +21,6 @@ typedef struct trial {
     double tolerance; /* largest difference over largest value; 0: the same bits */
     bool may_be_reference;
 } trial;
-
-static uint32_t state = 12345;
-
-static float draw(void)
-{
-    state = state * 1664525u + 1013904223u;
-    return (float)(state >> 8) * (2.0f / 16777216.0f) - 1.0f;
-}
-
-static uint64_t plain_bytes(const sn_desc *d)
-{
-    uint64_t bytes = 0;
-    assert_false(sn_desc_bytes(d, &bytes));
-    return bytes;
-}
-
-static sn_desc f32(int rank, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    sn_desc out = {SN_F32, {rank, {a, b, c, d}}};
-    return out;
-}
-
-static void infer(one_op *o, int n_out)
-{
-    snug_error err = SNUG_ERROR_INIT;
-    o->n_out = n_out;
-    if (sn_op_of(o->op)->infer(&o->attrs, o->in, o->n_in, o->out, n_out, &err))
-        fail_msg("%s", err.what);
-}
 
 /* Lanes past C of a BLOCKED output are zeros. */
 static void check_lanes(one_op *o, int i)
@@ -287,69 +251,6 @@ static void test_convolutions(void **unused)
         t.one.wish[0] = SN_PLAIN;
         check(&t);
     }
-}
-
-/* Bits of one 3x3 convolution's three passes, made for `batch` samples, run for fewer. */
-static uint64_t winograd_bits(int n_threads, int64_t batch, int64_t run_batch, sn_op_id op)
-{
-    static float x[5 * 23 * 21 * 40], w[9 * 40 * 24], y[5 * 23 * 21 * 40];
-    snug_error err = SNUG_ERROR_INIT;
-    sn_device_options options = {.n_threads = n_threads};
-    sn_step step = {.number = 1};
-    one_op o = {.op = op, .batch = batch, .run_batch = run_batch, .n_in = 2};
-    sn_conv_attrs *a = &o.attrs.conv;
-    *a = (sn_conv_attrs){.stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1, 1, 1}, .groups = 1};
-    a->in_hw[0] = 23, a->in_hw[1] = 21, a->kernel[0] = a->kernel[1] = 3;
-    a->has_dbias = op == SN_OP_CONV2D_DW;
-    sn_desc dx = f32(4, batch, 23, 21, 40), dy = f32(4, batch, 23, 21, 24);
-    o.in[0] = op == SN_OP_CONV2D_DX ? dy : dx;
-    o.in[1] = op == SN_OP_CONV2D_DW ? dy : f32(4, 3, 3, 40, 24);
-    if (op == SN_OP_CONV2D)
-        o.in[o.n_in++] = sn_desc_absent();
-    infer(&o, op == SN_OP_CONV2D_DW ? 2 : 1);
-    state = 4711;
-    for (size_t i = 0; i < SN_LEN(x); i++)
-        x[i] = draw();
-    for (size_t i = 0; i < SN_LEN(w); i++)
-        w[i] = draw();
-    assert_int_equal(sn_backend_cpu.open(&o.device, "", &options, &err), SNUG_OK);
-    if (one_make(&o, &err) || one_write(&o, 0, x, &err) ||
-        one_write(&o, 1, op == SN_OP_CONV2D_DW ? x + 99 : w, &err) || one_run(&o, &step, &err))
-        fail_msg("%s", err.what);
-    assert_string_equal(sn_backend_cpu.kernel_name(o.device, op, o.proposal.kernel),
-                        "own, Winograd");
-    uint64_t bits = 0;
-    for (int i = 0; i < o.n_out; i++) {
-        memset(y, 0, sizeof y);
-        assert_int_equal(one_read(&o, i, y, &err), SNUG_OK);
-        uint64_t n = plain_bytes(&o.out[i]) / 4;
-        if (op != SN_OP_CONV2D_DW)
-            n = n / (uint64_t)batch * (uint64_t)run_batch;
-        for (uint64_t k = 0; k < n; k++) {
-            uint32_t word;
-            memcpy(&word, &y[k], sizeof word);
-            bits = (bits ^ word) * 1099511628211u;
-        }
-    }
-    one_free(&o);
-    sn_backend_cpu.close(o.device);
-    return bits;
-}
-
-/* The bits depend neither on the team nor on the batch that the room was planned for. */
-static void test_winograd_bits(void **unused)
-{
-    sn_op_id ops[] = {SN_OP_CONV2D, SN_OP_CONV2D_DX, SN_OP_CONV2D_DW};
-    setenv("SNUG_CPU_ISA", sets[0], 1);
-    for (size_t i = 0; i < SN_LEN(ops); i++) {
-        uint64_t all = winograd_bits(1, 5, 5, ops[i]), some = winograd_bits(1, 2, 2, ops[i]);
-        assert_true(all != some);
-        for (int n_threads = 1; n_threads <= 5; n_threads++) {
-            assert_true(winograd_bits(n_threads, 5, 5, ops[i]) == all);
-            assert_true(winograd_bits(n_threads, 5, 2, ops[i]) == some);
-        }
-    }
-    unsetenv("SNUG_CPU_ISA");
 }
 
 /* ---- batch norm ------------------------------------------------------------------------------ */
@@ -885,13 +786,19 @@ static void test_dense_update(void **unused)
 static int run_set(const char *set)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_winograd_bits),
-        cmocka_unit_test(test_batch_norm),   cmocka_unit_test(test_batch_norm_replay),
-        cmocka_unit_test(test_activations),  cmocka_unit_test(test_special_numbers),
-        cmocka_unit_test(test_binary),       cmocka_unit_test(test_scalars_and_bias),
-        cmocka_unit_test(test_dropout),      cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_global_pools), cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_dense),        cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_batch_norm_replay),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_special_numbers),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_scalars_and_bias),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_global_pools),
+        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_updates),
         cmocka_unit_test(test_dense_update),
     };
     sets[0] = set;
@@ -901,14 +808,5 @@ static int run_set(const char *set)
 
 int main(void)
 {
-    int failed = 0;
-    for (size_t i = 0; i < SN_LEN(all_sets); i++) {
-        pid_t child = fork();
-        if (child == 0)
-            exit(run_set(all_sets[i]));
-        int status = 1;
-        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-            failed = 1;
-    }
-    return failed;
+    return each_set(run_set);
 }
