@@ -74,6 +74,8 @@ check-onednn3: deps-test
 	@JOBS=$(JOBS) tools/onednn3.sh
 check-nightly:
 	@SNUG_NIGHTLY=1 tools/check.sh release asan tsan onednn3 clang fmt
+	@python3 tests/nightly/budgets.py --snug build/snug --big
+	@python3 tests/nightly/options.py --snug build-asan/snug --runs 3000
 	@$(MAKE) --no-print-directory fuzz
 
 demo: all
