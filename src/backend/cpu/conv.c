@@ -341,11 +341,25 @@ static const char *propose_blocked(sn_cpu_device *d, const sn_operation *o, sn_p
     return try_blocked(d, o, &ask, out);
 }
 
+/* Room for a weight gradient in a layout of its own, before it is moved to the weight's; NULL:
+ * there is no way. */
+static const char *add_move(const sn_cpu_device *d, const sn_operation *o, sn_layout own,
+                            sn_layout wish, sn_proposal *out)
+{
+    uint64_t bytes;
+    if (sn_cpu_mover_scratch(d, own, wish, &bytes))
+        return "no way to the weight's layout";
+    out->out[0] = wish;
+    out->workspace_bytes = sn_align_up(out->workspace_bytes, SN_CPU_ALIGN) +
+                           sn_align_up(sn_cpu_layout_bytes(d, &o->out[0], own), SN_CPU_ALIGN) +
+                           bytes;
+    return NULL;
+}
+
 /* Weight gradients whose own layout is not the weight's: computed in the workspace, then moved. */
 static const char *propose_moved(sn_cpu_device *d, const sn_operation *o, sn_proposal *out)
 {
     conv_ask ask;
-    uint64_t bytes;
     ask_of(&ask, o);
     ask.x = ask.y = SN_BLOCKED(d->block);
     const char *no = refuse_common(o, &ask);
@@ -357,16 +371,13 @@ static const char *propose_moved(sn_cpu_device *d, const sn_operation *o, sn_pro
     no = try_blocked(d, o, &ask, out);
     if (no)
         return no;
-    sn_layout own = out->out[0];
-    if (own.kind != SN_LAYOUT_OPAQUE || sn_cpu_mover_scratch(d, own, wish, &bytes))
+    if (out->out[0].kind != SN_LAYOUT_OPAQUE)
         return "no way to the weight's layout";
-    out->out[0] = wish;
-    out->workspace_bytes = sn_align_up(out->workspace_bytes, SN_CPU_ALIGN) +
-                           sn_align_up(d->layouts.at[own.index].bytes, SN_CPU_ALIGN) + bytes;
-    return NULL;
+    return add_move(d, o, out->out[0], wish, out);
 }
 
-/* gemm on plain tensors; it allocates inside. */
+/* gemm on plain tensors; it allocates inside. A weight gradient is moved to where the weight lies:
+ * processors without AVX2 have no other kernel for it. */
 static const char *propose_plain(sn_cpu_device *d, const sn_operation *o, sn_proposal *out)
 {
     conv_ask ask;
@@ -375,8 +386,9 @@ static const char *propose_plain(sn_cpu_device *d, const sn_operation *o, sn_pro
     const char *no = refuse_common(o, &ask);
     if (no)
         return no;
-    if (ask.pass == SN_DNN_WEIGHTS && !sn_cpu_wish_ok(o, 0, SN_PLAIN))
-        return "the weight does not lie plain";
+    bool moved = ask.pass == SN_DNN_WEIGHTS && !sn_cpu_wish_ok(o, 0, SN_PLAIN);
+    if (moved && !fits_weights(d, o->out_wish[0], &ask.c))
+        return "no layout of this weight is asked for";
     sn_dnn_pd *pd;
     if (conv_pd(&pd, d, &ask))
         return "oneDNN refuses";
@@ -390,7 +402,7 @@ static const char *propose_plain(sn_cpu_device *d, const sn_operation *o, sn_pro
         return "oneDNN has its reference only";
     out->runtime_bytes = gemm ? 4 * SN_MIB : 0;
     answer(o, &ask, SN_PLAIN, out);
-    return NULL;
+    return moved ? add_move(d, o, SN_PLAIN, o->out_wish[0], out) : NULL;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -478,9 +490,10 @@ static snug_status prepare_conv(sn_cpu_task *t, snug_error *err)
         return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
     t->state = state;
     ask_of_task(&ask, t);
-    state->moved = t->kernel == &sn_cpu_k_conv_moved;
+    bool plain = t->kernel == &sn_cpu_k_conv_plain;
+    state->moved = t->kernel == &sn_cpu_k_conv_moved || (plain && ask.w.kind != SN_LAYOUT_PLAIN);
     if (state->moved)
-        ask.w = (sn_layout){SN_LAYOUT_UNSET, 0, 0};
+        ask.w = plain ? SN_PLAIN : (sn_layout){SN_LAYOUT_UNSET, 0, 0};
     sn_dnn_pd *pd;
     if (conv_pd(&pd, t->device, &ask))
         return sn_fail(err, SNUG_E_INTERNAL, "oneDNN refuses a convolution of batch %" PRId64,
@@ -488,14 +501,14 @@ static snug_status prepare_conv(sn_cpu_task *t, snug_error *err)
     uint64_t scratch = sn_dnn_pd_scratch(pd), own = 0;
     sn_layout w = ask.w;
     if (state->moved) {
-        w = chosen_weights(t->device, pd, &ask);
-        own = w.kind == SN_LAYOUT_OPAQUE ? t->device->layouts.at[w.index].bytes : 0;
+        w = plain ? SN_PLAIN : chosen_weights(t->device, pd, &ask);
+        own = w.kind == SN_LAYOUT_UNSET ? 0 : sn_cpu_layout_bytes(t->device, &t->out[0].desc, w);
     }
     uint64_t at = sn_align_up(scratch, SN_CPU_ALIGN), after = at + sn_align_up(own, SN_CPU_ALIGN);
     unsigned char *room = t->workspace;
     snug_status s = SNUG_OK;
     if ((state->moved ? after : scratch) > t->workspace_bytes ||
-        (state->moved && w.kind != SN_LAYOUT_OPAQUE)) {
+        (state->moved && w.kind == SN_LAYOUT_UNSET)) {
         s = sn_fail(err, SNUG_E_INTERNAL, "%" PRIu64 " bytes of scratch, %" PRIu64 " planned",
                     after, t->workspace_bytes);
     } else {

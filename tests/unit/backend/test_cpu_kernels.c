@@ -20,6 +20,7 @@ typedef struct trial {
     bool positive[SN_MAX_IN];
     double tolerance; /* largest difference over largest value; 0: the same bits */
     bool may_be_reference;
+    bool as_forward; /* CONV2D_DW: into the layout that the forward pass wants of the weights */
 } trial;
 
 /* Lanes past C of a BLOCKED output are zeros. */
@@ -64,6 +65,24 @@ static void compare(const trial *t, const char *set, int i, const void *got, con
                  difference, largest);
 }
 
+static sn_layout forward_weights(sn_device *d, const one_op *dw)
+{
+    one_op o = {.op = SN_OP_CONV2D, .attrs = dw->attrs, .n_in = 3};
+    sn_proposal out;
+    o.in[0] = dw->in[0], o.in[1] = dw->out[0], o.in[2] = sn_desc_absent();
+    infer(&o, 1);
+    sn_operation operation = {.op = o.op,
+                              .attrs = &o.attrs,
+                              .n_in = o.n_in,
+                              .n_out = o.n_out,
+                              .in = o.in,
+                              .out = o.out,
+                              .in_layout = o.in_layout,
+                              .out_wish = o.wish};
+    assert_int_equal(sn_backend_cpu.propose(d, &operation, &out, NULL), SNUG_OK);
+    return out.in[1];
+}
+
 static void run_once(const trial *t, const char *set, void *const *in, void *const *want,
                      bool blocked, bool in_place)
 {
@@ -77,6 +96,8 @@ static void run_once(const trial *t, const char *set, void *const *in, void *con
     assert_int_equal(sn_backend_cpu.open(&o.device, "", &options, &err), SNUG_OK);
     sn_device_info info;
     sn_backend_cpu.info(o.device, &info);
+    if (t->as_forward)
+        o.wish[0] = forward_weights(o.device, &o);
     int block = strstr(info.name, "AVX-512") ? 16 : 8;
     for (int i = 0; blocked && i < o.n_in; i++)
         if (o.in[i].shape.rank == 4 && o.in_layout[i].kind == SN_LAYOUT_PLAIN)
@@ -249,6 +270,8 @@ static void test_convolutions(void **unused)
         infer(&t.one, 2);
         check(&t);
         t.one.wish[0] = SN_PLAIN;
+        check(&t);
+        t.as_forward = true;
         check(&t);
     }
 }
