@@ -37,4 +37,10 @@
     .wino_rows = WINO_ROWS, .wino_weights = wino_weights, .wino_forward = wino_forward,            \
     .wino_slices = wino_slices, .wino_finish = wino_finish
 
+/* The table of the instruction set that VEC_ISA names; bodies.h is included after VEC_ISA. */
+#define SN_CPU_TABLE(title)                                                                        \
+    {                                                                                              \
+        .name = (title), .width = VW, .isa = VEC_ISA, SN_CPU_BODIES                                \
+    }
+
 #endif

@@ -12,12 +12,7 @@
 #define VEC_ISA 8
 #include "backend/cpu/bodies.h"
 
-const sn_cpu_simd sn_cpu_simd_avx2 = {
-    .name = "AVX2",
-    .width = VW,
-    .isa = VEC_ISA,
-    SN_CPU_BODIES,
-};
+const sn_cpu_simd sn_cpu_simd_avx2 = SN_CPU_TABLE("AVX2");
 
 #if defined(__clang__)
 #pragma clang attribute pop

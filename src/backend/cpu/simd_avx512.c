@@ -13,12 +13,7 @@
 #define VEC_ISA 16
 #include "backend/cpu/bodies.h"
 
-const sn_cpu_simd sn_cpu_simd_avx512 = {
-    .name = "AVX-512",
-    .width = VW,
-    .isa = VEC_ISA,
-    SN_CPU_BODIES,
-};
+const sn_cpu_simd sn_cpu_simd_avx512 = SN_CPU_TABLE("AVX-512");
 
 #if defined(__clang__)
 #pragma clang attribute pop

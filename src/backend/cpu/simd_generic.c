@@ -8,9 +8,4 @@
 #define VEC_ISA 1
 #include "backend/cpu/bodies.h"
 
-const sn_cpu_simd sn_cpu_simd_generic = {
-    .name = "baseline",
-    .width = VW,
-    .isa = VEC_ISA,
-    SN_CPU_BODIES,
-};
+const sn_cpu_simd sn_cpu_simd_generic = SN_CPU_TABLE("baseline");
