@@ -23,7 +23,7 @@ static const struct {
 
 void sn_schedule_fill(snug_schedule *s)
 {
-    if (s->factor == 0) {
+    if (!(s->factor > 0)) {
         s->factor = s->kind == SNUG_SCHEDULE_EXPONENTIAL ? .95 : .1;
     }
     s->patience = s->patience ? s->patience : 5;

@@ -12,7 +12,7 @@
 
 #include "snug/train.h"
 
-/* What is 0 becomes the default of its kind. */
+/* What is 0, or no positive factor or min_delta, becomes the default of its kind. */
 void sn_schedule_fill(snug_schedule *schedule);
 
 #endif

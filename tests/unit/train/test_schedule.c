@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "train/history.h"
+#include "train/schedule.h"
 
 static void factor_is(snug_schedule s, uint64_t step, double expected)
 {
@@ -45,6 +46,22 @@ static void factors(void **state)
     factor_is(warm, 20, 1);
     factor_is(warm, 60, .5);
     assert_true(isfinite(snug_schedule_factor(&cosine, 3, 0, 0)));
+}
+
+static void defaults(void **state)
+{
+    static const double factors_given[] = {0, -1, NAN};
+    for (size_t i = 0; i < SN_LEN(factors_given); i++) {
+        snug_schedule plateau = {SNUG_SCHEDULE_PLATEAU, .factor = factors_given[i]};
+        sn_schedule_fill(&plateau);
+        assert_true(plateau.factor == .1 && plateau.patience == 5 && plateau.min_delta == 1e-4);
+        snug_schedule falling = {SNUG_SCHEDULE_EXPONENTIAL, .factor = factors_given[i]};
+        sn_schedule_fill(&falling);
+        assert_true(falling.factor == .95);
+    }
+    snug_schedule given = {SNUG_SCHEDULE_PLATEAU, .factor = .5, .patience = 2, .min_delta = .25};
+    sn_schedule_fill(&given);
+    assert_true(given.factor == .5 && given.patience == 2 && given.min_delta == .25);
 }
 
 static void texts(void **state)
@@ -147,7 +164,9 @@ static void leaks_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(factors), cmocka_unit_test(texts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(factors),
+                                       cmocka_unit_test(defaults),
+                                       cmocka_unit_test(texts),
                                        cmocka_unit_test(history_goes_and_comes),
                                        cmocka_unit_test(histories_that_are_none),
                                        cmocka_unit_test(leaks_nothing)};
