@@ -201,28 +201,6 @@ static void test_wrong_use(void **state)
     }
 }
 
-/* Every command has a page, no wider than a terminal. */
-static void test_help(void **state)
-{
-    static const char *const commands[] = {"train", "plan",    "evaluate", "predict", "summary",
-                                           "data",  "devices", "diagnose", "ps",      "help"};
-
-    for (size_t i = 0; i < SN_LEN(commands); i++) {
-        char line[64];
-        snprintf(line, sizeof line, "%s --help", commands[i]);
-        test_result r = typed(0, line);
-        assert_string_equal(r.err, "");
-        char head[64];
-        snprintf(head, sizeof head, "snug %s", commands[i]);
-        if (strcmp(commands[i], "help") && strncmp(r.out, head, strlen(head)))
-            fail_msg("snug %s: begins with %.40s", line, r.out);
-        for (const char *at = r.out; *at; at += strcspn(at, "\n"), at += *at == '\n')
-            if (strcspn(at, "\n") > 100)
-                fail_msg("snug %s: wider than 100 columns: %.*s", line, (int)strcspn(at, "\n"), at);
-        test_result_free(&r);
-    }
-}
-
 static void test_default_training(void **state)
 {
     char path[SN_TEST_PATH];
@@ -294,9 +272,9 @@ int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, typed_set_up, typed_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_regression), T(test_run_folder),        T(test_resume),
-        T(test_interrupt),  T(test_refusal_and_fixes), T(test_wrong_use),
-        T(test_help),       T(test_default_training),  T(test_evaluate_and_predict),
+        T(test_regression),       T(test_run_folder),           T(test_resume),
+        T(test_interrupt),        T(test_refusal_and_fixes),    T(test_wrong_use),
+        T(test_default_training), T(test_evaluate_and_predict),
     };
 
     return cmocka_run_group_tests_name("cli/train", tests, NULL, NULL);
