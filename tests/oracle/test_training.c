@@ -320,7 +320,7 @@ static void with_batch_norm(frozen_net *net, const char *device)
     trainer_close(&t);
     for (size_t i = 0; i < net->n; i++) {
         const frozen_weight *w = &net->weights[i];
-        if (sqrt(w->square) > 1.5 * w->error)
+        if (!(sqrt(w->square) <= 1.5 * w->error))
             fail_msg("%s on %s: the gradient of '%s' is off by %.3g, TensorFlow's by %.3g",
                      net->name, device, w->name, sqrt(w->square), w->error);
     }

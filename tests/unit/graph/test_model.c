@@ -362,8 +362,8 @@ static void initializers(void **state)
         assert_ok(sn_model_init_weight(m, 2, 5, other, &err), &err);
         assert_memory_not_equal(w, other, sizeof w);
         moments is = look(w, N);
-        if (fabs(is.mean) > 4 * rows[i].deviation / sqrt(N) ||
-            fabs(is.deviation - rows[i].deviation) > .03 * rows[i].deviation ||
+        if (!(fabs(is.mean) <= 4 * rows[i].deviation / sqrt(N) &&
+              fabs(is.deviation - rows[i].deviation) <= .03 * rows[i].deviation) ||
             (rows[i].largest > 0 && is.largest > rows[i].largest * 1.000001))
             fail_msg("initializer %d: mean %g, deviation %g (%g), largest %g (%g)",
                      (int)rows[i].kind, is.mean, is.deviation, rows[i].deviation, is.largest,

@@ -13,7 +13,7 @@
 static void factor_is(snug_schedule s, uint64_t step, double expected)
 {
     double f = snug_schedule_factor(&s, step, 100, 10); /* ten epochs of ten steps */
-    if (fabs(f - expected) > 1e-12)
+    if (!(fabs(f - expected) <= 1e-12))
         fail_msg("step %" PRIu64 ": %.15g, expected %.15g", step, f, expected);
 }
 
