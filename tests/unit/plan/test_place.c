@@ -178,7 +178,7 @@ static void thousands(void **state)
     assert_true(sum / 3000 < 1.1);
 }
 
-/* The search never makes a plan worse. */
+/* The search never makes a plan worse, and some plans better. */
 static void search_helps(void **state)
 {
     static sn_place_item items[200], again[200];
@@ -193,7 +193,7 @@ static void search_helps(void **state)
         without += a.peak_bytes;
         with += b.peak_bytes;
     }
-    assert_true(with <= without);
+    assert_true(with < without);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
