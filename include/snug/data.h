@@ -37,6 +37,9 @@ typedef struct snug_slot {
     uint64_t *positions;    /* [capacity] index in the source's list of each sample; may be NULL */
     int64_t n;              /* samples in this batch; 0 at the end of the epoch */
     int64_t capacity;       /* the batch size */
+    int64_t sample_size;    /* floats in a sample of x, set with x; 0: not said. A session refuses
+                               samples of another size than its model's */
+    int64_t target_size;    /* floats in a sample's y, the same */
     uint64_t next_position; /* what reset takes to go on after this batch: differs from the sum of
                                n by the samples that were skipped */
 } snug_slot;

@@ -336,6 +336,13 @@ static snug_status feed_targets(snug_session *session, const snug_slot *slot, co
                        "the data's targets are real numbers but the loss takes "
                        "class numbers: choose a loss for regression (mse)");
     }
+    int64_t size = sn_shape_n(&p->target.desc.shape) / p->batch;
+    if (slot->target_size && slot->target_size != size) {
+        return sn_fail(err, SNUG_E_INPUT,
+                       "the data have %" PRId64 " targets a sample, the model has %" PRId64
+                       " outputs",
+                       slot->target_size, size);
+    }
     sn_view y = prefix(&p->target, slot->n);
     return session->backend->write(session->memory, &y, slot->y, err);
 }
@@ -348,6 +355,12 @@ snug_status snug_session_feed(snug_session *session, const snug_slot *slot, snug
         return sn_fail(err, SNUG_E_USAGE,
                        "a batch of %" PRId64 " samples, the plan is for 1 to %" PRId64, slot->n,
                        p->batch);
+    }
+    int64_t size = sn_shape_n(&p->x.desc.shape) / p->batch;
+    if (slot->sample_size && slot->sample_size != size) {
+        return sn_fail(err, SNUG_E_INPUT,
+                       "the data's samples have %" PRId64 " numbers, the model takes %" PRId64,
+                       slot->sample_size, size);
     }
     sn_view x = prefix(&p->x, slot->n);
     snug_status s = session->backend->write(session->memory, &x, slot->x, err);

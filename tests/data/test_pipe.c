@@ -455,9 +455,15 @@ static void test_copies_into_a_slot_of_the_caller(void **state)
         assert_ptr_equal(own.x, x);
         assert_int_equal(photos_hash(0, &own, FLOATS), h);
     }
+    assert_int_equal(lent.sample_size, FLOATS);
     own.capacity = 3;
     assert_ok(s.reset(s.context, 0, 0, &err), &err);
     assert_fails(s.next(s.context, &own, &err), SNUG_E_USAGE, &err);
+    own.capacity = 4;
+    own.sample_size = FLOATS - 1;
+    assert_ok(s.reset(s.context, 0, 0, &err), &err);
+    assert_fails(s.next(s.context, &own, &err), SNUG_E_INPUT, &err);
+    assert_contains(err.what, "numbers, the model takes");
     snug_data_free(data);
     assert_no_leak();
 }

@@ -492,6 +492,12 @@ static void bad_batches(void **state)
         assert_contains(err.what, "0 to 3");
         assert_fails(snug_session_step(t.session, NULL, &err), SNUG_E_USAGE, &err);
     }
+    slot.classes[1] = 3;
+    slot.sample_size = 1;
+    assert_fails(snug_session_feed(t.session, &slot, &err), SNUG_E_INPUT, &err);
+    assert_contains(err.what, "the data's samples have 1 numbers, the model takes");
+    slot.sample_size = 0;
+    assert_ok(snug_session_feed(t.session, &slot, &err), &err);
     slot.classes = NULL; /* unlabelled: good for prediction alone */
     assert_ok(snug_session_feed(t.session, &slot, &err), &err);
     assert_fails(snug_session_step(t.session, NULL, &err), SNUG_E_INPUT, &err);
