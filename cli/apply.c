@@ -4,6 +4,7 @@
  */
 #include "apply.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli.h"
@@ -49,12 +50,47 @@ int sn_cli_run_open(sn_cli_run *run, const sn_cli_args *args, const char *name)
     return 0;
 }
 
+/* Arrays come as they are: their samples must be what the model takes. */
+static int check_samples(const sn_cli_setup *s)
+{
+    int rank;
+    const int64_t *got = snug_data_sample_shape(s->data, &rank);
+    const int64_t want[3] = {s->height, s->width, s->channels};
+    int want_rank = s->is_image ? 3 : 1;
+    int64_t n = 1, n_want = 1;
+    bool same = true;
+    for (int i = 0; i < rank; i++)
+        n *= got[i];
+    for (int i = 0; i < want_rank; i++)
+        n_want *= want[i];
+    for (int i = 0; i < rank && rank == want_rank; i++)
+        same = same && got[i] == want[i];
+    if (n == n_want && same)
+        return 0;
+    fputs("error: a sample of the data is ", stderr);
+    for (int i = 0; i < rank; i++)
+        fprintf(stderr, "%s%" PRId64, i ? "x" : "", got[i]);
+    fputs(rank > 1 ? ", the run takes "
+          : n == 1 ? " number, the run takes "
+                   : " numbers, the run takes ",
+          stderr);
+    for (int i = 0; i < want_rank; i++)
+        fprintf(stderr, "%s%" PRId64, i ? "x" : "", want[i]);
+    fputc('\n', stderr);
+    if (rank == 1 && n > n_want)
+        fputs("hint:  is a label among the columns? --label-column NAME leaves it out\n", stderr);
+    return SN_EXIT_INPUT;
+}
+
 int sn_cli_run_session(sn_cli_run *run, snug_plan_purpose purpose)
 {
     sn_cli_setup *s = &run->setup;
     snug_error err = SNUG_ERROR_INIT;
     int64_t features = s->height;
     bool image = s->is_image;
+    int wrong = check_samples(s);
+    if (wrong)
+        return wrong;
     if (snug_model_zoo(&s->model, s->model_spec, image ? s->height : 1, image ? s->width : features,
                        image ? s->channels : 1, s->n_classes, &err))
         return sn_cli_fail(&err);

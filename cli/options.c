@@ -82,7 +82,7 @@ static const option_row rows[] = {
      "what a file that cannot be decoded does; default skip, named and counted"},
     {"labels", 0, "FILE", AT(labels), T | P | E,
      "labels.npy beside a .npy, or a CSV file,label for a folder of images"},
-    {"label-column", 0, "NAME", AT(label_column), T | P | E, "the label's column in a CSV"},
+    {"label-column", 0, "NAME", AT(label_column), T | P | E | R, "the label's column in a CSV"},
     {"class-names", 0, "FILE", AT(class_names), T | P | E, "names of the classes, one a line"},
     {"no-shuffle", 0, NULL, AT(no_shuffle), T, "train in list order"},
     {"seed", 0, "N", AT(seed), T | P, "of weights, order, dropout, augmentation, split; default 1"},
