@@ -10,6 +10,19 @@
 #include "progress.h"
 #include "score.h"
 
+/* A run keeps "class N" for a name that is not UTF-8. */
+static bool is_class(const sn_cli_run *run, size_t i, const char *in_data)
+{
+    char kept[256], substitute[32];
+    json_t *text = json_string(in_data);
+    if (!text) {
+        snprintf(substitute, sizeof substitute, "class %zu", i);
+        in_data = substitute;
+    }
+    json_decref(text);
+    return !strcmp(sn_cli_run_class(run, i, kept, sizeof kept), in_data);
+}
+
 /* The data's classes must be the run's, in its order. */
 static int check_classes(const sn_cli_run *run)
 {
@@ -21,13 +34,13 @@ static int check_classes(const sn_cli_run *run)
         return SN_EXIT_INPUT;
     }
     for (size_t i = 0; i < n; i++) {
-        char name[256];
-        if (strcmp(sn_cli_run_class(run, i, name, sizeof name), snug_data_class_name(data, i))) {
+        if (!is_class(run, i, snug_data_class_name(data, i))) {
+            char name[256];
             fputs("error: class ", stderr);
             fprintf(stderr, "%zu is '", i);
             sn_cli_print_safe(stderr, snug_data_class_name(data, i));
             fputs("' in the data and '", stderr);
-            sn_cli_print_safe(stderr, name);
+            sn_cli_print_safe(stderr, sn_cli_run_class(run, i, name, sizeof name));
             fputs("' in the run: the folders must be named as in training\n", stderr);
             return SN_EXIT_INPUT;
         }

@@ -36,9 +36,11 @@ static void print_confused(FILE *out, const snug_score *score, const snug_data *
             return;
         }
         char a[80], b[80];
-        fprintf(out, "%s%s taken for %s (%llu)", shown ? ", " : "mixed up  ",
-                class_name(data, at / k, a, sizeof a), class_name(data, at % k, b, sizeof b),
-                (unsigned long long)most);
+        fputs(shown ? ", " : "mixed up  ", out);
+        sn_cli_print_safe(out, class_name(data, at / k, a, sizeof a));
+        fputs(" taken for ", out);
+        sn_cli_print_safe(out, class_name(data, at % k, b, sizeof b));
+        fprintf(out, " (%llu)", (unsigned long long)most);
         seen = most;
     }
     fputc('\n', out);
