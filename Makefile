@@ -45,7 +45,7 @@ build/build.ninja:
 
 # The flavours. Each builds the programs that its own check runs.
 ASAN_TESTS = 'unit/*' 'format/*' 'data/*' 'diagnose/*' 'gpus/*' 'fuzz/*' 'cli/train' 'cli/plan' \
-	'cli/data' 'cli/ps'
+	'cli/data' 'cli/help' 'cli/ps'
 TSAN_TESTS = 'unit/base_thread' 'unit/base_ledger' 'unit/data_*' 'data/*'
 tests_of = $$(tools/run-tests.sh --targets $(1) $(2))
 

@@ -266,15 +266,60 @@ static void test_regression(void **state)
     if (!(first > 0 && last < first / 4))
         fail_msg("validation loss %g after one epoch, %g after six", first, last);
     json_decref(run);
+    /* The same file with the target among its columns is not what the network takes. */
+    r = typed(4, "predict run r.csv");
+    assert_contains(r.err, "a sample of the data is 3 numbers, the run takes 2");
+    assert_contains(r.err, "--label-column NAME leaves it out");
+    assert_string_equal(r.out, "");
+    test_result_free(&r);
+    test_write_text(test_path(path, folder, "narrow.csv"), "a\n0.5\n");
+    r = typed(4, "predict run narrow.csv");
+    assert_contains(r.err, "a sample of the data is 1 number, the run takes 2");
+    test_result_free(&r);
+    r = typed(0, "predict run r.csv --label-column target --limit 3 --json --quiet");
+    json_t *root = json_loads(r.out, 0, NULL), *rows = json_object_get(root, "predictions");
+    assert_int_equal(json_array_size(rows), 3);
+    for (size_t i = 0; i < 3; i++) {
+        double a = ((int)i * 37 % 101) / 101.0 - .5, b = ((int)i * 53 % 97) / 97.0 - .5;
+        const json_t *output = json_object_get(json_array_get(rows, i), "output");
+        double got = json_number_value(json_array_get(output, 0)), want = 2 * a - b + .1234;
+        if (!(got > want - .4 && got < want + .4))
+            fail_msg("row %zu: %g, the function is %g there", i, got, want);
+    }
+    json_decref(root);
+    test_result_free(&r);
+}
+
+/* A class whose name is not UTF-8 is known again. */
+static void test_names_of_any_bytes(void **state)
+{
+    char path[SN_TEST_PATH];
+
+    images_bmp(test_path(path, folder, "any/c\xe9t/1.bmp"), 1, 0);
+    images_bmp(test_path(path, folder, "any/c\xe9t/2.bmp"), 2, 0);
+    images_bmp(test_path(path, folder, "any/dog/1.bmp"), 3, 100);
+    images_bmp(test_path(path, folder, "other/cat/1.bmp"), 1, 0);
+    images_bmp(test_path(path, folder, "other/dog/1.bmp"), 3, 100);
+    snug_quietly(0, "train any" TINY "-e 1 -o any-run");
+    snug_quietly(0, "evaluate any-run any");
+    test_result r = typed(4, "evaluate any-run other");
+    assert_contains(r.err, "class 0 is 'cat' in the data and 'class 0' in the run");
+    test_result_free(&r);
 }
 
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, typed_set_up, typed_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_regression),       T(test_run_folder),           T(test_resume),
-        T(test_interrupt),        T(test_refusal_and_fixes),    T(test_wrong_use),
-        T(test_default_training), T(test_evaluate_and_predict),
+        T(test_names_of_any_bytes),
+        T(test_regression),
+        T(test_run_folder),
+        T(test_resume),
+        T(test_interrupt),
+        T(test_refusal_and_fixes),
+        T(test_wrong_use),
+        T(test_default_training),
+        T(test_evaluate_and_predict),
     };
 
     return cmocka_run_group_tests_name("cli/train", tests, NULL, NULL);
