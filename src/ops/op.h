@@ -300,7 +300,9 @@ double sn_decimal(float value);
 const char *sn_update_name(sn_update_kind kind);
 const char *sn_loss_name(sn_loss_kind kind);
 /* Is element e (logical NHWC index in the sample) of sample s kept by this dropout? One rule for
- * every kernel. */
+ * every kernel: of Philox' block e / 4 with the key (seed, stream) and the counter (step number,
+ * first_sample + s, block) the upper 24 bits of word e % 4, as a fraction, are at least the rate.
+ */
 bool sn_dropout_keeps(const sn_dropout_attrs *dropout, const sn_step *step, uint64_t sample,
                       uint64_t element);
 /* The element whose draw `element` shares, after the broadcast axes are folded. */

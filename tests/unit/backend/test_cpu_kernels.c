@@ -477,7 +477,13 @@ static void test_scalars_and_bias(void **unused)
 
 static void test_dropout(void **unused)
 {
-    sn_desc shapes[] = {f32(4, 3, 5, 3, 20), f32(4, 2, 3, 3, 7), f32(2, 3, 133, 0, 0)};
+    /* Blocks of Philox that straddle pixels, end within a vector, fill less than one; the last but
+     * one is large enough for two threads. */
+    sn_desc shapes[] = {f32(4, 3, 5, 3, 20),  f32(4, 2, 3, 3, 7),  f32(2, 3, 133, 0, 0),
+                        f32(4, 3, 1, 1, 4),   f32(4, 2, 3, 5, 6),  f32(4, 2, 3, 2, 16),
+                        f32(4, 2, 5, 5, 32),  f32(4, 3, 1, 1, 5),  f32(2, 3, 1, 0, 0),
+                        f32(2, 3, 2, 0, 0),   f32(3, 2, 3, 13, 0), f32(4, 3, 23, 17, 36),
+                        f32(2, 3, 9001, 0, 0)};
     const float rates[] = {0.3f, 0, 1, 0.9999999f};
     for (size_t k = 0; k < SN_LEN(shapes) * SN_LEN(rates); k++) {
         trial t = trial_of(SN_OP_DROPOUT, 0);

@@ -7,6 +7,8 @@
 
 #include "base/rng.h"
 
+#include <math.h>
+
 /* ---- shape rules ----------------------------------------------------------------------------- */
 
 #define F32(...)                                                                                   \
@@ -461,6 +463,44 @@ static void dropout_is_one_draw_everywhere(void **state)
         assert_true(differ[i] > 8000 && differ[i] < 8800); /* 2 * 0.3 * 0.7 = 8400 */
 }
 
+/* Element e has word e % 4 of block e / 4, and of it the upper 24 bits. */
+static void dropout_takes_every_word_of_a_block(void **state)
+{
+    const sn_step step = {.number = (uint64_t)3 << 32 | 9, .seed = 77, .first_sample = 5};
+    for (uint64_t e = 0; e < 1000; e++) {
+        uint32_t r[4];
+        sn_philox(r, sn_mix_u64(77, 4), step.number, (uint64_t)7 << 32 | e / 4);
+        float draw = (float)(r[e % 4] >> 8) / 16777216.0f;
+        sn_dropout_attrs at = {draw, 4, 0}, above = {nextafterf(draw, 2), 4, 0};
+        assert_true(sn_dropout_keeps(&at, &step, 2, e));
+        assert_false(sn_dropout_keeps(&above, &step, 2, e));
+    }
+}
+
+/* A batch in one go has the bits of its samples one by one. */
+static void dropout_of_a_batch_is_that_of_its_samples(void **state)
+{
+    enum { N = 3, EACH = 7 * 3 };
+    const sn_attrs a = {.dropout = {0.4f, 2, 0}};
+    float x[N * EACH], whole[N * EACH], part[EACH];
+    for (int i = 0; i < N * EACH; i++)
+        x[i] = (float)(i + 1);
+    for (int n = -1; n < N; n++) {
+        const sn_step step = {
+            .number = 4, .seed = 6, .first_sample = (uint64_t)(10 + (n > 0 ? n : 0))};
+        sn_operand in = {n < 0 ? x : x + n * EACH, F32(n < 0 ? N : 1, 3, 7)};
+        sn_operand out = {n < 0 ? whole : part, in.desc};
+        sn_call call = {.attrs = &a, .in = &in, .out = &out, .n_in = 1, .n_out = 1, .step = &step};
+        sn_op_of(SN_OP_DROPOUT)->reference(&call);
+        if (n >= 0)
+            assert_memory_equal(part, whole + n * EACH, sizeof part);
+    }
+    int dropped = 0;
+    for (int i = 0; i < N * EACH; i++)
+        dropped += whole[i] == 0;
+    assert_true(dropped > 5 && dropped < N * EACH - 5);
+}
+
 static void dropout_shares_draws_over_broadcast_axes(void **state)
 {
     const sn_attrs a = {.dropout = {0.5f, 1, 1 << 1 | 1 << 2}};
@@ -584,6 +624,8 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(slots),
         cmocka_unit_test(dropout_is_one_draw_everywhere),
+        cmocka_unit_test(dropout_takes_every_word_of_a_block),
+        cmocka_unit_test(dropout_of_a_batch_is_that_of_its_samples),
         cmocka_unit_test(dropout_shares_draws_over_broadcast_axes),
         cmocka_unit_test(dropout_of_all_and_nothing),
         cmocka_unit_test(dense_update_is_two_operators),
