@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "unit/backend/sets.h"
 
 typedef struct trial {
@@ -21,6 +22,7 @@ typedef struct trial {
     double tolerance; /* largest difference over largest value; 0: the same bits */
     bool may_be_reference;
     bool as_forward; /* CONV2D_DW: into the layout that the forward pass wants of the weights */
+    uint64_t later;  /* steps past the seventh */
 } trial;
 
 /* Lanes past C of a BLOCKED output are zeros. */
@@ -88,7 +90,8 @@ static void run_once(const trial *t, const char *set, void *const *in, void *con
 {
     one_op o = t->one;
     snug_error err = SNUG_ERROR_INIT;
-    sn_step step = {.number = 7, .seed = 99, .first_sample = 5, .n_batch = 3, .lr = 0.1f};
+    sn_step step = {
+        .number = 7 + t->later, .seed = 99, .first_sample = 5, .n_batch = 3, .lr = 0.1f};
     for (int i = 0; i < o.n_in; i++)
         if (o.in_layout[i].kind == SN_LAYOUT_UNSET)
             o.in_layout[i] = SN_PLAIN;
@@ -142,7 +145,8 @@ static void check(trial *t)
     void *in[SN_MAX_IN] = {NULL}, *want[SN_MAX_OUT] = {NULL}, *workspace = NULL;
     uint64_t live = sn_ledger_live_bytes();
     sn_operand in_operand[SN_MAX_IN], out_operand[SN_MAX_OUT];
-    sn_step step = {.number = 7, .seed = 99, .first_sample = 5, .n_batch = 3, .lr = 0.1f};
+    sn_step step = {
+        .number = 7 + t->later, .seed = 99, .first_sample = 5, .n_batch = 3, .lr = 0.1f};
     for (int i = 0; i < o->n_in; i++) {
         in_operand[i] = (sn_operand){NULL, o->in[i]};
         if (sn_desc_is_absent(&o->in[i]))
@@ -492,6 +496,19 @@ static void test_dropout(void **unused)
         t.may_be_reference = rate == 1;
         t.one.n_in = 1;
         t.one.in[0] = shapes[k % SN_LEN(shapes)];
+        infer(&t.one, 1);
+        check(&t);
+    }
+    /* The rate is a draw: of element 6 of sample 1, in a step whose number takes both words. */
+    for (size_t k = 0; k < 2; k++) {
+        trial t = trial_of(SN_OP_DROPOUT, 0);
+        t.later = (uint64_t)3 << 32;
+        uint32_t r[4];
+        sn_philox(r, sn_mix_u64(99, 4), 7 + t.later, (uint64_t)(5 + 1) << 32 | 6 / 4);
+        float rate = (float)(r[6 % 4] >> 8) / 16777216.0f;
+        t.one.attrs.dropout = (sn_dropout_attrs){.rate = rate, .stream = 4};
+        t.one.n_in = 1;
+        t.one.in[0] = k ? f32(4, 2, 3, 3, 16) : f32(2, 2, 9, 0, 0);
         infer(&t.one, 1);
         check(&t);
     }
