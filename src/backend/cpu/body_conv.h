@@ -135,20 +135,19 @@ static void first_forward(void *job, int thread, int n_threads)
         int64_t n = r / j->oh, oy = r % j->oh;
         first_rows(j, n, oy, rows, &at.k0, &at.k1);
         for (int64_t p = 0; p < pairs; p++) {
-            int64_t c = p * 2 * VW, ox = 0;
+            int64_t c = p * 2 * VW;
             for (int h = 0; h < 2; h++)
                 v_store(at.bias + h * VW,
                         j->bias ? v_load_some(j->bias + c + h * VW, j->oc - c - h * VW) : v_zero());
             at.packed = j->packed + p * taps * 2 * VW;
             at.y0 = j->y + ((n * blocks + 2 * p) * j->oh + oy) * j->ow * VW;
             at.y1 = 2 * p + 1 < blocks ? at.y0 + j->oh * j->ow * VW : NULL;
-            for (; ox + FIRST_TILE <= j->ow; ox += FIRST_TILE)
-                first_whole_tile(j, &at, ox);
-            /* The rest of a row once more with what stands before it. */
-            if (ox < j->ow && j->ow >= FIRST_TILE)
-                first_whole_tile(j, &at, j->ow - FIRST_TILE);
-            for (; ox < j->ow && j->ow < FIRST_TILE; ox++)
-                first_output(j, &at, ox);
+            if (j->ow < FIRST_TILE)
+                for (int64_t ox = 0; ox < j->ow; ox++)
+                    first_output(j, &at, ox);
+            else /* the last tile begins early enough to be whole */
+                for (int64_t ox = 0; ox < j->ow; ox += FIRST_TILE)
+                    first_whole_tile(j, &at, SN_MIN(ox, j->ow - FIRST_TILE));
         }
     }
     if (j->stream)

@@ -54,12 +54,14 @@ V_INLINE int64_t wino_part_blocks(const sn_cpu_wino_job *j)
 
 /* ---- transforms of one tile, a vector of channels -------------------------------------------- */
 
+/* v = B' v */
 V_INLINE void wino_data_1d(vf v[4])
 {
     vf a = v_sub(v[0], v[2]), b = v_add(v[1], v[2]), c = v_sub(v[2], v[1]), d = v_sub(v[1], v[3]);
     v[0] = a, v[1] = b, v[2] = c, v[3] = d;
 }
 
+/* out = G g */
 V_INLINE void wino_filter_1d(const vf g[3], vf out[4])
 {
     const vf half = v_set1(0.5f);
@@ -68,6 +70,32 @@ V_INLINE void wino_filter_1d(const vf g[3], vf out[4])
     out[1] = v_mul(half, v_add(ends, g[1]));
     out[2] = v_mul(half, v_sub(ends, g[1]));
     out[3] = g[2];
+}
+
+/* out = H g */
+V_INLINE void wino_gradient_1d(vf g0, vf g1, vf out[4])
+{
+    const vf half = v_set1(0.5f);
+    out[0] = g0;
+    out[1] = v_mul(half, v_add(g0, g1));
+    out[2] = v_mul(half, v_sub(g0, g1));
+    out[3] = g1;
+}
+
+/* out = A' m */
+V_INLINE void wino_output_1d(const vf m[4], vf out[2])
+{
+    out[0] = v_add(v_add(m[0], m[1]), m[2]);
+    out[1] = v_sub(v_sub(m[1], m[2]), m[3]);
+}
+
+/* out = C' m */
+V_INLINE void wino_weights_1d(const vf m[4], vf out[3])
+{
+    vf both = v_add(m[1], m[2]);
+    out[0] = v_add(m[0], both);
+    out[1] = v_sub(m[1], m[2]);
+    out[2] = v_sub(both, m[3]);
 }
 
 /* to[point * pitch] = B' d B */
@@ -107,19 +135,14 @@ V_INLINE void wino_filter(vf g[3][3], float *to, int64_t pitch)
 /* to[point * pitch] = H g H' */
 V_INLINE void wino_gradient(vf g[2][2], float *to, int64_t pitch)
 {
-    const vf half = v_set1(0.5f);
-    for (int x = 0; x < 2; x++) {
-        vf sum = v_mul(half, v_add(g[0][x], g[1][x])), less = v_mul(half, v_sub(g[0][x], g[1][x]));
-        vf column[4] = {g[0][x], sum, less, g[1][x]};
-        for (int y = 0; y < 4; y++)
-            v_store(to + (y * 4 + 3 * x) * pitch, column[y]);
-        if (x == 0)
-            continue;
-        for (int y = 0; y < 4; y++) {
-            vf left = v_load(to + y * 4 * pitch);
-            v_store(to + (y * 4 + 1) * pitch, v_mul(half, v_add(left, column[y])));
-            v_store(to + (y * 4 + 2) * pitch, v_mul(half, v_sub(left, column[y])));
-        }
+    vf left[4], right[4];
+    wino_gradient_1d(g[0][0], g[1][0], left);
+    wino_gradient_1d(g[0][1], g[1][1], right);
+    for (int y = 0; y < 4; y++) {
+        vf out[4];
+        wino_gradient_1d(left[y], right[y], out);
+        for (int x = 0; x < 4; x++)
+            v_store(to + (y * 4 + x) * pitch, out[x]);
     }
 }
 
@@ -202,28 +225,29 @@ static void wino_store_tiles(const sn_cpu_wino_job *j, int64_t block, int64_t fi
         const float *m = from + i * VW;
         vf rows[2][4];
         for (int x = 0; x < 4; x++) {
-            vf m0 = v_load(m + x * pitch), m1 = v_load(m + (4 + x) * pitch);
-            vf m2 = v_load(m + (8 + x) * pitch), m3 = v_load(m + (12 + x) * pitch);
-            rows[0][x] = v_add(v_add(m0, m1), m2);
-            rows[1][x] = v_sub(v_sub(m1, m2), m3);
+            vf column[4], out[2];
+            for (int y = 0; y < 4; y++)
+                column[y] = v_load(m + (y * 4 + x) * pitch);
+            wino_output_1d(column, out);
+            for (int r = 0; r < 2; r++)
+                rows[r][x] = out[r];
         }
         float *y = j->y + (at.n * blocks + block) * plane;
         bool right = at.column * 2 + 1 < j->ow;
         for (int r = 0; r < 2 && at.row * 2 + r < j->oh; r++) {
-            const vf *v = rows[r];
             float *to = y + ((at.row * 2 + r) * j->ow + at.column * 2) * VW;
-            vf y0 = v_add(bias, v_add(v_add(v[0], v[1]), v[2]));
-            vf y1 = v_add(bias, v_sub(v_sub(v[1], v[2]), v[3]));
-            v_store(to, conv_relu(y0, &j->act));
+            vf out[2];
+            wino_output_1d(rows[r], out);
+            v_store(to, conv_relu(v_add(bias, out[0]), &j->act));
             if (right)
-                v_store(to + VW, conv_relu(y1, &j->act));
+                v_store(to + VW, conv_relu(v_add(bias, out[1]), &j->act));
         }
     }
 }
 
 /* ---- output, and data gradient --------------------------------------------------------------- */
 
-/* taps[3][3] of inputs k0.. of a block: w [3][3][c][oc], as the output's vectors. */
+/* The taps of input k, from w [3][3][c][oc]: vectors of a block of the outputs. */
 V_INLINE void wino_taps(const sn_cpu_wino_job *j, int64_t block, int64_t k, vf taps[3][3])
 {
     for (int r = 0; r < 3; r++)
@@ -480,22 +504,20 @@ static void wino_finish(void *job, int thread, int n_threads)
             const float *u = j->u + (block * in * VW + c) * VW;
             vf rows[3][4];
             for (int x = 0; x < 4; x++) {
-                vf m[4];
+                vf m[4], column[3];
                 for (int y = 0; y < 4; y++) {
                     const float *at = u + (y * 4 + x) * pitch;
                     m[y] = v_load(at);
                     for (int64_t slice = 1; slice < j->slices; slice++)
                         m[y] = v_add(m[y], v_load(at + slice * 16 * pitch));
                 }
-                vf both = v_add(m[1], m[2]);
-                rows[0][x] = v_add(m[0], both);
-                rows[1][x] = v_sub(m[1], m[2]);
-                rows[2][x] = v_sub(both, m[3]);
+                wino_weights_1d(m, column);
+                for (int r = 0; r < 3; r++)
+                    rows[r][x] = column[r];
             }
             for (int r = 0; r < 3; r++) {
-                vf both = v_add(rows[r][1], rows[r][2]);
-                vf w[3] = {v_add(rows[r][0], both), v_sub(rows[r][1], rows[r][2]),
-                           v_sub(both, rows[r][3])};
+                vf w[3];
+                wino_weights_1d(rows[r], w);
                 for (int s = 0; s < 3; s++)
                     v_store_some(j->y + ((r * 3 + s) * j->c + c) * j->oc + block * VW, w[s],
                                  j->oc - block * VW);
