@@ -101,7 +101,7 @@ bool sn_cpu_conv_weights(sn_md *out, const sn_cpu_conv *c, dnnl_format_tag_t tag
 
 bool sn_cpu_act_is_relu(const sn_act_attrs *act)
 {
-    return act->kind == SN_ACT_RELU && act->threshold == 0 && (act->max <= 0 || act->alpha == 0);
+    return act->kind == SN_ACT_RELU && act->threshold == 0 && act->alpha == 0;
 }
 
 /* ---- one primitive descriptor ---------------------------------------------------------------- */
@@ -112,7 +112,7 @@ typedef struct conv_ask {
     sn_layout x, y; /* PLAIN or BLOCKED */
     sn_layout w;    /* UNSET: any */
     bool bias, relu;
-    float relu_alpha, relu_max;
+    float relu_max;
 } conv_ask;
 
 static bool act_md(sn_md *out, int64_t n, int64_t c, int64_t h, int64_t w, sn_layout layout)
@@ -151,7 +151,6 @@ static bool conv_pd(sn_dnn_pd **out, const sn_cpu_device *d, const conv_ask *ask
                                     .pad_low = {c->pad[0], c->pad[2]},
                                     .pad_high = {c->pad[1], c->pad[3]},
                                     .relu = ask->relu,
-                                    .relu_alpha = ask->relu_alpha,
                                     .relu_max = ask->relu_max};
                 bad = sn_dnn_conv_pd(out, &d->dnn, &conv);
                 sn_md_free(&bias);
@@ -248,7 +247,6 @@ static void ask_of(conv_ask *ask, const sn_operation *o)
     const sn_act_attrs *act = &o->attrs->conv.act;
     if (ask->pass == SN_DNN_FORWARD && act->kind != SN_ACT_NONE) {
         ask->relu = true;
-        ask->relu_alpha = act->alpha;
         ask->relu_max = act->max;
     }
 }
@@ -341,8 +339,8 @@ static const char *propose_blocked(sn_cpu_device *d, const sn_operation *o, sn_p
     return try_blocked(d, o, &ask, out);
 }
 
-/* Room for a weight gradient in a layout of its own, before it is moved to the weight's; NULL:
- * there is no way. */
+/* Adds room for a weight gradient in a layout of its own, from which it is moved to the weight's.
+ * NULL: added; else why not. */
 static const char *add_move(const sn_cpu_device *d, const sn_operation *o, sn_layout own,
                             sn_layout wish, sn_proposal *out)
 {
@@ -485,10 +483,9 @@ static bool add_args(conv_state *state, sn_cpu_task *t, const conv_ask *ask, con
 static snug_status prepare_conv(sn_cpu_task *t, snug_error *err)
 {
     conv_ask ask;
-    conv_state *state = sn_arena_alloc(&t->exec->arena, sizeof *state);
+    conv_state *state = sn_cpu_task_state(t, sizeof *state, err);
     if (!state)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = state;
+        return SNUG_E_MEMORY;
     ask_of_task(&ask, t);
     bool plain = t->kernel == &sn_cpu_k_conv_plain;
     state->moved = t->kernel == &sn_cpu_k_conv_moved || (plain && ask.w.kind != SN_LAYOUT_PLAIN);
@@ -506,12 +503,10 @@ static snug_status prepare_conv(sn_cpu_task *t, snug_error *err)
     }
     uint64_t at = sn_align_up(scratch, SN_CPU_ALIGN), after = at + sn_align_up(own, SN_CPU_ALIGN);
     unsigned char *room = t->workspace;
-    snug_status s = SNUG_OK;
-    if ((state->moved ? after : scratch) > t->workspace_bytes ||
-        (state->moved && w.kind == SN_LAYOUT_UNSET)) {
-        s = sn_fail(err, SNUG_E_INTERNAL, "%" PRIu64 " bytes of scratch, %" PRIu64 " planned",
-                    after, t->workspace_bytes);
-    } else {
+    snug_status s = sn_cpu_check_scratch(t, state->moved ? after : scratch, err);
+    if (!s && w.kind == SN_LAYOUT_UNSET)
+        s = sn_fail(err, SNUG_E_INTERNAL, "no room for another weight layout");
+    if (!s) {
         make_context context = {t->device, &ask};
         const sn_cpu_arg *wa = ask.pass == SN_DNN_WEIGHTS ? &t->out[0] : &t->in[1];
         state->prim = sn_cpu_exec_prim(t->exec, &ask, sizeof ask, make_conv, &context);

@@ -32,7 +32,7 @@ bool sn_cpu_conv_plain_weights(sn_md *out, const sn_cpu_conv *c);
 /* The same tensor with a tag of oneDNN (any: dnnl_format_tag_any). */
 bool sn_cpu_conv_weights(sn_md *out, const sn_cpu_conv *c, dnnl_format_tag_t tag);
 
-/* The fused activation is one that oneDNN applies with the same meaning. */
+/* A ReLU of slope and threshold 0, with a largest value or none: what operators fuse. */
 bool sn_cpu_act_is_relu(const sn_act_attrs *act);
 
 #endif

@@ -27,20 +27,15 @@ typedef struct first_room {
     uint64_t packed, rows, sums, zeros;
 } first_room;
 
-static uint64_t floats_bytes(int64_t n)
-{
-    return sn_align_up((uint64_t)n * sizeof(float), SN_CPU_ALIGN);
-}
-
 static first_room room_of(const sn_cpu_device *d, const sn_cpu_conv *c, bool weights)
 {
     int64_t pair = 2 * d->block, pairs = sn_cpu_div_up(c->oc, pair), taps = c->kh * c->kw * c->c;
-    first_room r = {.rows = floats_bytes(d->n_threads * c->kh * row_floats(d, c))};
+    first_room r = {.rows = sn_cpu_floats_bytes(d->n_threads * c->kh * row_floats(d, c))};
     if (weights) {
-        r.sums = floats_bytes(SN_CPU_FIRST_SLICES * pairs * (taps + 1) * pair);
-        r.zeros = floats_bytes(c->ow * d->block);
+        r.sums = sn_cpu_floats_bytes(SN_CPU_FIRST_SLICES * pairs * (taps + 1) * pair);
+        r.zeros = sn_cpu_floats_bytes(c->ow * d->block);
     } else {
-        r.packed = floats_bytes(pairs * taps * pair);
+        r.packed = sn_cpu_floats_bytes(pairs * taps * pair);
     }
     return r;
 }
@@ -79,17 +74,16 @@ static const char *propose_first(sn_cpu_device *d, const sn_operation *o, sn_pro
 
 static snug_status prepare_first(sn_cpu_task *t, snug_error *err)
 {
-    sn_cpu_first_job *j = sn_arena_alloc(&t->exec->arena, sizeof *j);
+    sn_cpu_first_job *j = sn_cpu_task_state(t, sizeof *j, err);
     sn_cpu_conv c;
     if (!j)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = j;
+        return SNUG_E_MEMORY;
     sn_cpu_conv_of_task(&c, t);
     bool forward = t->op == SN_OP_CONV2D;
     first_room r = room_of(t->device, &c, !forward);
-    if (room_bytes(&r) > t->workspace_bytes)
-        return sn_fail(err, SNUG_E_INTERNAL, "%" PRIu64 " bytes of scratch, %" PRIu64 " planned",
-                       room_bytes(&r), t->workspace_bytes);
+    snug_status s = sn_cpu_check_scratch(t, room_bytes(&r), err);
+    if (s)
+        return s;
     *j = (sn_cpu_first_job){.n = c.n,
                             .h = c.h,
                             .width = c.w,
@@ -183,11 +177,10 @@ static const char *propose_depth(sn_cpu_device *d, const sn_operation *o, sn_pro
 
 static snug_status prepare_depth(sn_cpu_task *t, snug_error *err)
 {
-    sn_cpu_depth_job *j = sn_arena_alloc(&t->exec->arena, sizeof *j);
+    sn_cpu_depth_job *j = sn_cpu_task_state(t, sizeof *j, err);
     sn_cpu_conv c;
     if (!j)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = j;
+        return SNUG_E_MEMORY;
     sn_cpu_conv_of_task(&c, t);
     int64_t blocks = sn_cpu_div_up(c.c, t->device->block);
     *j = (sn_cpu_depth_job){.units = c.n * blocks,

@@ -34,11 +34,6 @@ typedef struct wino_room {
     uint64_t u, v, m, sums;
 } wino_room;
 
-static uint64_t floats_bytes(int64_t n)
-{
-    return sn_align_up((uint64_t)n * sizeof(float), SN_CPU_ALIGN);
-}
-
 static int64_t tiles_of(const sn_cpu_conv *c)
 {
     return c->n * sn_cpu_div_up(c->oh, 2) * sn_cpu_div_up(c->ow, 2);
@@ -70,9 +65,10 @@ static wino_room room_of(const sn_cpu_device *d, const sn_cpu_conv *c, bool grad
     }
     /* A batch with fewer slices may have more tiles in each (1). */
     r.chunk = SN_MIN(most, sn_cpu_div_up(tiles_of(c), gradient ? 1 : d->n_threads));
-    r.u = floats_bytes(r.slices * u);
-    r.v = floats_bytes(d->n_threads * 16 * (sn_cpu_div_up(in, r.parts) * r.chunk + 1) * width);
-    r.m = floats_bytes(d->n_threads * 16 * (out * r.chunk + 1) * width);
+    r.u = sn_cpu_floats_bytes(r.slices * u);
+    r.v =
+        sn_cpu_floats_bytes(d->n_threads * 16 * (sn_cpu_div_up(in, r.parts) * r.chunk + 1) * width);
+    r.m = sn_cpu_floats_bytes(d->n_threads * 16 * (out * r.chunk + 1) * width);
     return r;
 }
 
@@ -159,20 +155,18 @@ static void set_operands(sn_cpu_wino_job *j, const sn_cpu_task *t)
 
 static snug_status prepare_winograd(sn_cpu_task *t, snug_error *err)
 {
-    sn_cpu_wino_job *j = sn_arena_alloc(&t->exec->arena, sizeof *j);
+    sn_cpu_wino_job *j = sn_cpu_task_state(t, sizeof *j, err);
     sn_cpu_conv c;
     if (!j)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = j;
+        return SNUG_E_MEMORY;
     sn_cpu_conv_of_task(&c, t);
     if (t->op == SN_OP_CONV2D_DX)
         turn(&c);
     wino_room r = room_of(t->device, &c, t->op == SN_OP_CONV2D_DW);
-    if (room_bytes(&r) > t->workspace_bytes) /* 1 */
-        return sn_fail(err, SNUG_E_INTERNAL, "%" PRIu64 " bytes of scratch, %" PRIu64 " planned",
-                       room_bytes(&r), t->workspace_bytes);
-    *j = (sn_cpu_wino_job){.n = c.n,
-                           .h = c.h,
+    snug_status s = sn_cpu_check_scratch(t, room_bytes(&r), err); /* 1 */
+    if (s)
+        return s;
+    *j = (sn_cpu_wino_job){.h = c.h,
                            .w = c.w,
                            .c = c.c,
                            .oh = c.oh,

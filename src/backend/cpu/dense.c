@@ -55,10 +55,9 @@ static void bind_update(sn_cpu_update *u, const sn_cpu_task *t, int first_in, in
 
 static snug_status prepare_dense(sn_cpu_task *t, snug_error *err)
 {
-    sn_cpu_dense_job *j = sn_arena_alloc(&t->exec->arena, sizeof *j);
+    sn_cpu_dense_job *j = sn_cpu_task_state(t, sizeof *j, err);
     if (!j)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = j;
+        return SNUG_E_MEMORY;
     const sn_desc *w = NULL;
     j->rows = rows_of(&t->in[0].desc);
     switch (t->op) {
@@ -158,10 +157,9 @@ typedef struct update_state {
 
 static snug_status prepare_update(sn_cpu_task *t, snug_error *err)
 {
-    update_state *u = sn_arena_alloc(&t->exec->arena, sizeof *u);
+    update_state *u = sn_cpu_task_state(t, sizeof *u, err);
     if (!u)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = u;
+        return SNUG_E_MEMORY;
     int64_t n = (int64_t)(t->in[0].bytes / sizeof(float));
     bool squares = t->op == SN_OP_SUM_SQUARES;
     u->squares = (sn_cpu_square_job){.n = n, .a = t->in[0].data, .sums = t->workspace};

@@ -11,12 +11,6 @@
 
 #include <math.h>
 
-#define TASK_STATE(type, task, err)                                                                \
-    type *j = sn_arena_alloc(&(task)->exec->arena, sizeof *j);                                     \
-    if (!j)                                                                                        \
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");                \
-    (task)->state = j
-
 /* BLOCKED unless that would fill the lanes past C (1). */
 static sn_layout pick(const sn_cpu_device *d, const sn_operation *o, uint32_t mask, bool keeps_zero)
 {
@@ -61,7 +55,9 @@ static const char *propose_act_dx(sn_cpu_device *d, const sn_operation *o, sn_pr
 
 static snug_status prepare_act(sn_cpu_task *t, snug_error *err)
 {
-    TASK_STATE(sn_cpu_flat_job, t, err);
+    sn_cpu_flat_job *j = sn_cpu_task_state(t, sizeof *j, err);
+    if (!j)
+        return SNUG_E_MEMORY;
     j->n = (int64_t)(t->out[0].bytes / sizeof(float));
     j->a = t->in[0].data;
     j->b = t->op == SN_OP_ACTIVATION_DX ? t->in[1].data : NULL;
@@ -103,7 +99,9 @@ static const char *propose_scalar(sn_cpu_device *d, const sn_operation *o, sn_pr
 
 static snug_status prepare_flat(sn_cpu_task *t, snug_error *err)
 {
-    TASK_STATE(sn_cpu_flat_job, t, err);
+    sn_cpu_flat_job *j = sn_cpu_task_state(t, sizeof *j, err);
+    if (!j)
+        return SNUG_E_MEMORY;
     j->n = (int64_t)(t->out[0].bytes / sizeof(float));
     j->a = t->in[0].data;
     j->y = t->out[0].data;
@@ -175,7 +173,9 @@ static const char *propose_bias(sn_cpu_device *d, const sn_operation *o, sn_prop
 
 static snug_status prepare_channels(sn_cpu_task *t, snug_error *err)
 {
-    TASK_STATE(sn_cpu_plane_job, t, err);
+    sn_cpu_plane_job *j = sn_cpu_task_state(t, sizeof *j, err);
+    if (!j)
+        return SNUG_E_MEMORY;
     const sn_cpu_arg *full = &t->in[0], *small = &t->in[1];
     j->kind = SN_BINARY_ADD;
     if (t->op == SN_OP_BINARY) {
@@ -226,7 +226,9 @@ static const char *propose_bias_grad(sn_cpu_device *d, const sn_operation *o, sn
 
 static snug_status prepare_bias_grad(sn_cpu_task *t, snug_error *err)
 {
-    TASK_STATE(sn_cpu_plane_job, t, err);
+    sn_cpu_plane_job *j = sn_cpu_task_state(t, sizeof *j, err);
+    if (!j)
+        return SNUG_E_MEMORY;
     j->blocked = t->in[0].layout.kind == SN_LAYOUT_BLOCKED;
     sn_cpu_planes(&t->in[0].desc, j->blocked, &j->n, &j->pixels, &j->c);
     j->a = t->in[0].data;
@@ -265,7 +267,9 @@ static const char *propose_dropout(sn_cpu_device *d, const sn_operation *o, sn_p
 
 static snug_status prepare_dropout(sn_cpu_task *t, snug_error *err)
 {
-    TASK_STATE(sn_cpu_drop_job, t, err);
+    sn_cpu_drop_job *j = sn_cpu_task_state(t, sizeof *j, err);
+    if (!j)
+        return SNUG_E_MEMORY;
     const sn_dropout_attrs *a = &t->attrs->dropout;
     const sn_shape *s = &t->out[0].desc.shape;
     j->n = s->dim[0];

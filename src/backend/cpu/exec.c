@@ -31,6 +31,22 @@ void sn_cpu_parallel_over(const sn_cpu_device *device, uint64_t bytes, void (*fn
         sn_cpu_parallel(device, fn, context);
 }
 
+void *sn_cpu_task_state(sn_cpu_task *task, size_t bytes, snug_error *err)
+{
+    task->state = sn_arena_alloc(&task->exec->arena, bytes);
+    if (!task->state)
+        (void)sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
+    return task->state;
+}
+
+snug_status sn_cpu_check_scratch(const sn_cpu_task *task, uint64_t bytes, snug_error *err)
+{
+    if (bytes > task->workspace_bytes)
+        return sn_fail(err, SNUG_E_INTERNAL, "%" PRIu64 " bytes of scratch, %" PRIu64 " planned",
+                       bytes, task->workspace_bytes);
+    return SNUG_OK;
+}
+
 /* ---- prepare --------------------------------------------------------------------------------- */
 
 static snug_status resolve(sn_exec *exec, const sn_view *view, int64_t batch, bool batched,

@@ -144,6 +144,11 @@ sn_dnn_prim *sn_cpu_exec_prim(sn_exec *exec, const void *key, size_t key_bytes,
 sn_dnn_memory *sn_cpu_exec_memory(sn_exec *exec, const sn_md *md, void *data);
 sn_dnn_memory *sn_cpu_exec_scratch(sn_exec *exec, uint64_t bytes, void *data);
 
+/* The kernel's state of so many bytes, zeroed, in the exec's arena. NULL: SNUG_E_MEMORY. */
+void *sn_cpu_task_state(sn_cpu_task *task, size_t bytes, snug_error *err);
+/* SNUG_E_INTERNAL when so much scratch was not planned. */
+snug_status sn_cpu_check_scratch(const sn_cpu_task *task, uint64_t bytes, snug_error *err);
+
 /* ---- table.c: the lists, and what proposals share ---- */
 const sn_cpu_kernel *const *sn_cpu_kernels(sn_op_id op);
 
@@ -202,6 +207,11 @@ static inline void sn_cpu_planes(const sn_desc *desc, bool blocked, int64_t *n, 
 static inline int64_t sn_cpu_div_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+/* Of a part of a workspace: the next part begins aligned. */
+static inline uint64_t sn_cpu_floats_bytes(int64_t n)
+{
+    return sn_align_up((uint64_t)n * sizeof(float), SN_CPU_ALIGN);
 }
 /* Part `index` of `n` nearly equal parts of [0, total). */
 static inline void sn_cpu_part(int64_t total, int index, int n, int64_t *first, int64_t *last)

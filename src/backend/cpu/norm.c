@@ -39,7 +39,7 @@ static const char *propose(sn_cpu_device *d, const sn_operation *o, sn_proposal 
     const sn_act_attrs *act = &o->attrs->norm.act;
     if (!sn_cpu_all_f32(o))
         return "not float32";
-    if (act->kind != SN_ACT_NONE && (!sn_cpu_act_is_relu(act) || act->alpha != 0))
+    if (act->kind != SN_ACT_NONE && !sn_cpu_act_is_relu(act))
         return "activation is not a plain ReLU";
     if (o->in[0].shape.rank < 2)
         return "no channels";
@@ -60,11 +60,10 @@ static const char *propose(sn_cpu_device *d, const sn_operation *o, sn_proposal 
 
 static snug_status prepare(sn_cpu_task *t, snug_error *err)
 {
-    sn_cpu_norm_job *j = sn_arena_alloc(&t->exec->arena, sizeof *j);
+    sn_cpu_norm_job *j = sn_cpu_task_state(t, sizeof *j, err);
     const sn_norm_attrs *a = &t->attrs->norm;
     if (!j)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = j;
+        return SNUG_E_MEMORY;
     j->blocked = t->in[0].layout.kind == SN_LAYOUT_BLOCKED;
     sn_cpu_planes(&t->in[0].desc, j->blocked, &j->n, &j->pixels, &j->c);
     j->x = t->in[0].data;

@@ -131,14 +131,13 @@ static bool append_relu(dnnl_primitive_attr_t *out, const sn_dnn *dnn, const sn_
     dnnl_post_ops_t ops = NULL;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_alg_kind_t kind = conv->relu_max > 0 ? dnnl_eltwise_clip : dnnl_eltwise_relu;
-    float alpha = conv->relu_max > 0 ? 0.0f : conv->relu_alpha;
     bool bad = dnnl_primitive_attr_clone(&attr, dnn->attr) != dnnl_success ||
                dnnl_post_ops_create(&ops) != dnnl_success;
     if (!bad) {
 #if IS_V3
-        bad = dnnl_post_ops_append_eltwise(ops, kind, alpha, conv->relu_max) != dnnl_success;
+        bad = dnnl_post_ops_append_eltwise(ops, kind, 0.0f, conv->relu_max) != dnnl_success;
 #else
-        bad = dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, conv->relu_max) != dnnl_success;
+        bad = dnnl_post_ops_append_eltwise(ops, 1.0f, kind, 0.0f, conv->relu_max) != dnnl_success;
 #endif
     }
     bad = bad || dnnl_primitive_attr_set_post_ops(attr, ops) != dnnl_success;

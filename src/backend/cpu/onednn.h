@@ -68,7 +68,7 @@ typedef struct sn_dnn_conv {
                                               * NULL: none */
     int64_t stride[2], dilation[2], pad_low[2], pad_high[2]; /* dilation 1: none */
     bool relu;                                               /* FORWARD: fused */
-    float relu_alpha, relu_max;                              /* relu_max 0: none */
+    float relu_max;                                          /* 0: none */
 } sn_dnn_conv;
 
 /* true: no implementation takes it. */

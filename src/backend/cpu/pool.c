@@ -30,10 +30,9 @@ static const char *propose_pool(sn_cpu_device *d, const sn_operation *o, sn_prop
 
 static snug_status prepare_pool(sn_cpu_task *t, snug_error *err)
 {
-    sn_cpu_pool_job *j = sn_arena_alloc(&t->exec->arena, sizeof *j);
+    sn_cpu_pool_job *j = sn_cpu_task_state(t, sizeof *j, err);
     if (!j)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = j;
+        return SNUG_E_MEMORY;
     const sn_pool_attrs *a = &t->attrs->pool;
     bool forward = t->op == SN_OP_POOL2D;
     const sn_shape *x = forward ? &t->in[0].desc.shape : &t->out[0].desc.shape;
@@ -88,10 +87,9 @@ static const char *propose_global(sn_cpu_device *d, const sn_operation *o, sn_pr
 
 static snug_status prepare_global(sn_cpu_task *t, snug_error *err)
 {
-    sn_cpu_plane_job *j = sn_arena_alloc(&t->exec->arena, sizeof *j);
+    sn_cpu_plane_job *j = sn_cpu_task_state(t, sizeof *j, err);
     if (!j)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    t->state = j;
+        return SNUG_E_MEMORY;
     bool forward = t->op == SN_OP_GLOBAL_POOL;
     const sn_cpu_arg *planes = forward ? &t->in[0] : &t->out[0];
     j->blocked = planes->layout.kind == SN_LAYOUT_BLOCKED;

@@ -52,10 +52,9 @@ static const char *propose(sn_cpu_device *device, const sn_operation *o, sn_prop
 
 static snug_status prepare(sn_cpu_task *task, snug_error *err)
 {
-    reference_state *state = sn_arena_alloc(&task->exec->arena, sizeof *state);
+    reference_state *state = sn_cpu_task_state(task, sizeof *state, err);
     if (!state)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    task->state = state;
+        return SNUG_E_MEMORY;
     for (int i = 0; i < task->n_in; i++)
         state->in[i] = (sn_operand){task->in[i].data, task->in[i].desc};
     const sn_op *op = sn_op_of(task->op);

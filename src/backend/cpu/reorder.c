@@ -246,10 +246,9 @@ static const char *propose_reorder(sn_cpu_device *device, const sn_operation *o,
 
 static snug_status prepare_reorder(sn_cpu_task *task, snug_error *err)
 {
-    sn_cpu_mover *mover = sn_arena_alloc(&task->exec->arena, sizeof *mover);
+    sn_cpu_mover *mover = sn_cpu_task_state(task, sizeof *mover, err);
     if (!mover)
-        return sn_fail(err, SNUG_E_MEMORY, "no memory for a prepared instruction");
-    task->state = mover;
+        return SNUG_E_MEMORY;
     return sn_cpu_mover_init(mover, task, &task->in[0].desc, task->in[0].layout, task->in[0].data,
                              task->out[0].layout, task->out[0].data, task->workspace,
                              task->workspace_bytes, err);

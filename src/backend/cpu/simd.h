@@ -77,7 +77,7 @@ typedef struct sn_cpu_square_job {
     int64_t n;
     const float *a, *w; /* w NULL: squares of a alone */
     float l2;
-    double *sums; /* of dbias: [slices][oc in whole blocks], zeros before */
+    double *sums; /* [SN_CPU_SLICES] */
 } sn_cpu_square_job;
 
 #define SN_CPU_PANEL_ROOM(width) (512 * 2 * (width))
@@ -124,7 +124,7 @@ typedef struct sn_cpu_depth_job {
 /* 3x3 with stride 1, x and y BLOCKED, weights [3][3][c][oc]; the data gradient is the same with dy
  * as x and its weights `turned`. v, m, u as body_winograd.h has them. */
 typedef struct sn_cpu_wino_job {
-    int64_t n, h, w, c, oh, ow, oc;
+    int64_t h, w, c, oh, ow, oc;
     int64_t top, left;               /* padding */
     int64_t tile_rows, tile_columns; /* of 2x2 outputs, in a sample */
     int64_t tiles, chunk;            /* in all, and at most together */
