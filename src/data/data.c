@@ -360,6 +360,21 @@ int snug_data_threads(const snug_data *data)
     return data->pipe ? sn_pipe_threads(data->pipe) : 0;
 }
 
+snug_status sn_data_check_sizes(int64_t sample, int64_t model_sample, int64_t targets,
+                                int64_t model_targets, snug_error *err)
+{
+    if (sample && model_sample && sample != model_sample)
+        return sn_fail(err, SNUG_E_INPUT,
+                       "the data's samples have %" PRId64 " numbers, the model takes %" PRId64,
+                       sample, model_sample);
+    if (targets && model_targets && targets != model_targets)
+        return sn_fail(err, SNUG_E_INPUT,
+                       "the data have %" PRId64 " targets a sample, the model has %" PRId64
+                       " outputs",
+                       targets, model_targets);
+    return SNUG_OK;
+}
+
 void snug_data_free(snug_data *data)
 {
     if (!data)

@@ -42,6 +42,11 @@ uint64_t sn_data_index(const snug_data *data, snug_subset subset, uint64_t epoch
 snug_status sn_data_skip(snug_data *data, uint64_t i, const char *why, bool *first,
                          snug_error *err);
 
+/* Sizes of a slot's samples and targets in floats beside the model's; 0 of either: not said, which
+ * fits. SNUG_E_INPUT: they differ. */
+snug_status sn_data_check_sizes(int64_t sample, int64_t model_sample, int64_t targets,
+                                int64_t model_targets, snug_error *err);
+
 enum { SN_DATA_WHY = 240 };
 
 #endif

@@ -500,20 +500,11 @@ static void hand_over(sn_pipe *p, const slot *s, snug_slot *out)
 /* Whether a caller's own memory has room for our batches. */
 static snug_status check_room(const sn_pipe *p, const snug_slot *out, snug_error *err)
 {
-    int64_t sample = (int64_t)p->sample;
     if (out->capacity < p->capacity)
         return sn_fail(err, SNUG_E_USAGE, "a slot of %" PRId64 " samples for batches of %" PRId64,
                        out->capacity, p->capacity);
-    if (out->sample_size && out->sample_size != sample)
-        return sn_fail(err, SNUG_E_INPUT,
-                       "the data's samples have %" PRId64 " numbers, the model takes %" PRId64,
-                       sample, out->sample_size);
-    if (out->y && out->target_size && p->n_targets && out->target_size != p->n_targets)
-        return sn_fail(err, SNUG_E_INPUT,
-                       "the data have %" PRId64 " targets a sample, the model has %" PRId64
-                       " outputs",
-                       (int64_t)p->n_targets, out->target_size);
-    return SNUG_OK;
+    return sn_data_check_sizes((int64_t)p->sample, out->sample_size, p->n_targets,
+                               out->y ? out->target_size : 0, err);
 }
 
 /* Whether out's memory is one of our slots, lent before. */
@@ -556,13 +547,14 @@ snug_status sn_pipe_next(sn_pipe *p, snug_subset subset, snug_slot *out, snug_er
     if (!p)
         return sn_fail(err, SNUG_E_USAGE, "the pipeline is stopped: snug_data_start comes first");
     pthread_mutex_lock(&p->lock);
-    snug_status status = out->x && !is_ours(p, out) ? check_room(p, out, err) : SNUG_OK;
+    bool lent = out->x && is_ours(p, out);
+    snug_status status = out->x && !lent ? check_room(p, out, err) : SNUG_OK;
     if (!p->running || p->subset != subset) {
         status = sn_fail(err, SNUG_E_USAGE,
                          "reset comes before next: no epoch of this subset is "
                          "under way");
     } else if (!status) {
-        if (out->x && is_ours(p, out))
+        if (lent)
             out->x = NULL;
         double began = sn_now();
         status = next_locked(p, out, err);

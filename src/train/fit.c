@@ -36,12 +36,12 @@ static snug_status next_batch(snug_session *session, const snug_source *source, 
                            "the host's");
         }
         slot->x = address(session->memory, &p->x);
-        slot->sample_size = sn_shape_n(&p->x.desc.shape) / p->batch;
+        slot->sample_size = sn_view_sample_size(&p->x);
         if (p->target.buffer != UINT32_MAX && p->target.desc.dtype == SN_I32) {
             slot->classes = address(session->memory, &p->target);
         } else if (p->target.buffer != UINT32_MAX) {
             slot->y = address(session->memory, &p->target);
-            slot->target_size = sn_shape_n(&p->target.desc.shape) / p->batch;
+            slot->target_size = sn_view_sample_size(&p->target);
         }
     }
     return source->next(source->context, slot, err);

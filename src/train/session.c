@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/host.h"
+#include "data/data.h"
 
 #define SHORT_OF_BUDGET_BYTES (8 * SN_MIB)
 #define LONG_REHEARSAL_SECONDS 3.0
@@ -240,8 +241,7 @@ snug_status snug_session_open(snug_session **out, snug_plan *plan,
     for (int m = 0; m < 3; m++) {
         session->programs[m] = sn_plan_program(plan, (sn_graph_mode)m);
     }
-    const sn_shape *y = &widest(session)->prediction.desc.shape;
-    session->output_size = sn_shape_n(y) / y->dim[0];
+    session->output_size = sn_view_sample_size(&widest(session)->prediction);
     snug_status s = open_memory(session, options, err);
     s = s ? s : prepare_all(session, err);
     s = s || (options && options->no_rehearsal) ? s : rehearse(session, err);
@@ -298,7 +298,7 @@ static snug_status feed_classes(snug_session *session, const snug_slot *slot, co
     if (target->desc.dtype == SN_I32) {
         return session->backend->write(session->memory, &view, slot->classes, err);
     }
-    int64_t k = sn_shape_n(&target->desc.shape) / target->desc.shape.dim[0];
+    int64_t k = sn_view_sample_size(target);
     memset(session->scratch, 0, (size_t)(slot->n * k) * sizeof(float));
     for (int64_t i = 0; i < slot->n; i++) {
         if (k == 1) {
@@ -336,12 +336,10 @@ static snug_status feed_targets(snug_session *session, const snug_slot *slot, co
                        "the data's targets are real numbers but the loss takes "
                        "class numbers: choose a loss for regression (mse)");
     }
-    int64_t size = sn_shape_n(&p->target.desc.shape) / p->batch;
-    if (slot->target_size && slot->target_size != size) {
-        return sn_fail(err, SNUG_E_INPUT,
-                       "the data have %" PRId64 " targets a sample, the model has %" PRId64
-                       " outputs",
-                       slot->target_size, size);
+    snug_status s =
+        sn_data_check_sizes(0, 0, slot->target_size, sn_view_sample_size(&p->target), err);
+    if (s) {
+        return s;
     }
     sn_view y = prefix(&p->target, slot->n);
     return session->backend->write(session->memory, &y, slot->y, err);
@@ -356,14 +354,9 @@ snug_status snug_session_feed(snug_session *session, const snug_slot *slot, snug
                        "a batch of %" PRId64 " samples, the plan is for 1 to %" PRId64, slot->n,
                        p->batch);
     }
-    int64_t size = sn_shape_n(&p->x.desc.shape) / p->batch;
-    if (slot->sample_size && slot->sample_size != size) {
-        return sn_fail(err, SNUG_E_INPUT,
-                       "the data's samples have %" PRId64 " numbers, the model takes %" PRId64,
-                       slot->sample_size, size);
-    }
     sn_view x = prefix(&p->x, slot->n);
-    snug_status s = session->backend->write(session->memory, &x, slot->x, err);
+    snug_status s = sn_data_check_sizes(slot->sample_size, sn_view_sample_size(&p->x), 0, 0, err);
+    s = s ? s : session->backend->write(session->memory, &x, slot->x, err);
     s = s ? s : feed_targets(session, slot, p, err);
     if (!s && p->sample_weight.buffer != UINT32_MAX) {
         s = feed_weights(session, slot, &p->sample_weight, err);

@@ -42,6 +42,12 @@ struct snug_session {
     size_t n_profile;
 };
 
+/* Elements of a tensor in one sample of its batch. */
+static inline int64_t sn_view_sample_size(const sn_view *view)
+{
+    const sn_shape *shape = &view->desc.shape;
+    return sn_shape_n(shape) / shape->dim[0];
+}
 /* NULL when no program has it. slot -1: the weight itself. */
 const sn_program_weight *sn_session_find(const snug_session *session, size_t weight, int slot);
 /* First values of all constants, weights and slots. */
