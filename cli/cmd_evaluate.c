@@ -10,17 +10,13 @@
 #include "progress.h"
 #include "score.h"
 
-/* A run keeps "class N" for a name that is not UTF-8. */
-static bool is_class(const sn_cli_run *run, size_t i, const char *in_data)
+static bool is_class(const sn_cli_run *run, size_t i)
 {
-    char kept[256], substitute[32];
-    json_t *text = json_string(in_data);
-    if (!text) {
-        snprintf(substitute, sizeof substitute, "class %zu", i);
-        in_data = substitute;
-    }
-    json_decref(text);
-    return !strcmp(sn_cli_run_class(run, i, kept, sizeof kept), in_data);
+    json_t *name = sn_cli_class_json(run->setup.data, i);
+    bool same =
+        json_equal(name, json_array_get(json_object_get(run->description, "class_names"), i));
+    json_decref(name);
+    return same;
 }
 
 /* The data's classes must be the run's, in its order. */
@@ -34,7 +30,7 @@ static int check_classes(const sn_cli_run *run)
         return SN_EXIT_INPUT;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!is_class(run, i, snug_data_class_name(data, i))) {
+        if (!is_class(run, i)) {
             char name[256];
             fputs("error: class ", stderr);
             fprintf(stderr, "%zu is '", i);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "score.h"
 #include "setup.h"
 
 void sn_cli_new_run(char *out, size_t n, const char *name)
@@ -84,10 +85,8 @@ json_t *sn_cli_read_description(const char *file, int *rc)
 char *sn_cli_describe(const sn_cli_setup *s, int argc, char **argv)
 {
     json_t *names = json_array(), *arguments = json_array();
-    for (size_t i = 0; s->data && i < snug_data_n_classes(s->data); i++) {
-        json_t *name = json_string(snug_data_class_name(s->data, i));
-        json_array_append_new(names, name ? name : json_sprintf("class %d", (int)i));
-    }
+    for (size_t i = 0; s->data && i < snug_data_n_classes(s->data); i++)
+        json_array_append_new(names, sn_cli_class_json(s->data, i));
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-r") || !strcmp(argv[i], "--resume")) {
             i += i + 1 < argc && argv[i + 1][0] != '-'; /* its value goes with it */

@@ -17,6 +17,13 @@ static const char *class_name(const snug_data *data, int64_t i, char *out, size_
     return out;
 }
 
+json_t *sn_cli_class_json(const snug_data *data, size_t i)
+{
+    const char *name = data ? snug_data_class_name(data, i) : NULL;
+    json_t *text = name ? json_string(name) : NULL;
+    return text ? text : json_sprintf("class %d", (int)i);
+}
+
 /* The pairs that are mixed up most. */
 static void print_confused(FILE *out, const snug_score *score, const snug_data *data)
 {
@@ -92,13 +99,11 @@ json_t *sn_cli_score_json(const snug_score *score, const snug_data *data)
     json_object_set_new(json, "top5", json_real(score->top_k));
     json_t *classes = json_array(), *confusion = json_array();
     for (int64_t i = 0; score->classes && i < score->n_classes; i++) {
-        char name[256];
         const snug_class_score *c = &score->classes[i];
-        json_t *text = json_string(class_name(data, i, name, sizeof name));
         json_array_append_new(classes, json_pack("{s:o, s:I, s:f, s:f, s:f}", "class",
-                                                 text ? text : json_sprintf("class %d", (int)i),
-                                                 "samples", (json_int_t)c->n, "precision",
-                                                 c->precision, "recall", c->recall, "f1", c->f1));
+                                                 sn_cli_class_json(data, (size_t)i), "samples",
+                                                 (json_int_t)c->n, "precision", c->precision,
+                                                 "recall", c->recall, "f1", c->f1));
         json_t *row = json_array();
         for (int64_t j = 0; score->confusion && j < score->n_classes; j++)
             json_array_append_new(

@@ -16,6 +16,8 @@
 
 void sn_cli_print_score(FILE *out, const snug_score *score, const snug_data *data,
                         bool every_class);
+/* The name of a class as runs keep it: "class N" without data, or where it is not UTF-8. */
+json_t *sn_cli_class_json(const snug_data *data, size_t i);
 json_t *sn_cli_score_json(const snug_score *score, const snug_data *data);
 
 #endif
