@@ -28,17 +28,22 @@ static snug_status place(one_op *one, sn_view *view, const sn_desc *desc, sn_lay
     return SNUG_OK;
 }
 
+sn_operation one_operation(const one_op *one)
+{
+    return (sn_operation){.op = one->op,
+                          .attrs = &one->attrs,
+                          .n_in = one->n_in,
+                          .n_out = one->n_out,
+                          .in = one->in,
+                          .out = one->out,
+                          .in_layout = one->in_layout,
+                          .out_wish = one->wish};
+}
+
 snug_status one_make(one_op *one, snug_error *err)
 {
     const sn_backend *b = one->device->backend;
-    sn_operation o = {.op = one->op,
-                      .attrs = &one->attrs,
-                      .n_in = one->n_in,
-                      .n_out = one->n_out,
-                      .in = one->in,
-                      .out = one->out,
-                      .in_layout = one->in_layout,
-                      .out_wish = one->wish};
+    sn_operation o = one_operation(one);
     snug_status s = b->propose(one->device, &o, &one->proposal, err);
     for (int i = 0; !s && i < one->n_in; i++)
         s = place(one, &one->in_view[i], &one->in[i], one->proposal.in[i], err);

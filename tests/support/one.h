@@ -38,6 +38,8 @@ typedef struct one_op {
     sn_exec *exec;
 } one_op;
 
+/* As a backend is asked for it; borrows from one. */
+sn_operation one_operation(const one_op *one);
 snug_status one_make(one_op *one, snug_error *err);
 snug_status one_write(one_op *one, int input, const void *plain, snug_error *err);
 snug_status one_run(one_op *one, const sn_step *step, snug_error *err);

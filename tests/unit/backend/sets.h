@@ -3,8 +3,9 @@
  * sets.h - what the tests of the CPU backend's kernels share: numbers, descriptions, and one
  * process for each instruction set, as oneDNN's limit holds for a process.
  *
- *     static int run_set(const char *set) { sets[0] = set; return cmocka_run_group_tests_name(...);
- * } int main(void) { return each_set(run_set); }
+ *     static int run_set(const char *set);             // sets sets[0], runs the group
+ *
+ *     return each_set(run_set);                        // main
  *
  * Ownership: nothing is held.  Threads: one.
  */

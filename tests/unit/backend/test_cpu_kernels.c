@@ -73,14 +73,7 @@ static sn_layout forward_weights(sn_device *d, const one_op *dw)
     sn_proposal out;
     o.in[0] = dw->in[0], o.in[1] = dw->out[0], o.in[2] = sn_desc_absent();
     infer(&o, 1);
-    sn_operation operation = {.op = o.op,
-                              .attrs = &o.attrs,
-                              .n_in = o.n_in,
-                              .n_out = o.n_out,
-                              .in = o.in,
-                              .out = o.out,
-                              .in_layout = o.in_layout,
-                              .out_wish = o.wish};
+    sn_operation operation = one_operation(&o);
     assert_int_equal(sn_backend_cpu.propose(d, &operation, &out, NULL), SNUG_OK);
     return out.in[1];
 }

@@ -5,6 +5,23 @@
  */
 #include "unit/backend/sets.h"
 
+/* A 3x3 convolution of h x w, c to oc channels, or one of its gradients. */
+static one_op conv3x3(sn_op_id op, int64_t n, int64_t h, int64_t w, int64_t c, int64_t oc)
+{
+    one_op o = {.op = op, .batch = n, .n_in = 2};
+    sn_conv_attrs *a = &o.attrs.conv;
+    *a = (sn_conv_attrs){.stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1, 1, 1}, .groups = 1};
+    a->in_hw[0] = h, a->in_hw[1] = w, a->kernel[0] = a->kernel[1] = 3;
+    a->has_dbias = op == SN_OP_CONV2D_DW;
+    sn_desc x = f32(4, n, h, w, c), y = f32(4, n, h, w, oc);
+    o.in[0] = op == SN_OP_CONV2D_DX ? y : x;
+    o.in[1] = op == SN_OP_CONV2D_DW ? y : f32(4, 3, 3, c, oc);
+    if (op == SN_OP_CONV2D)
+        o.in[o.n_in++] = sn_desc_absent();
+    infer(&o, op == SN_OP_CONV2D_DW ? 2 : 1);
+    return o;
+}
+
 /* Bits of one 3x3 convolution's three passes, made for `batch` samples, run for fewer. */
 static uint64_t winograd_bits(int n_threads, int64_t batch, int64_t run_batch, sn_op_id op)
 {
@@ -12,17 +29,8 @@ static uint64_t winograd_bits(int n_threads, int64_t batch, int64_t run_batch, s
     snug_error err = SNUG_ERROR_INIT;
     sn_device_options options = {.n_threads = n_threads};
     sn_step step = {.number = 1};
-    one_op o = {.op = op, .batch = batch, .run_batch = run_batch, .n_in = 2};
-    sn_conv_attrs *a = &o.attrs.conv;
-    *a = (sn_conv_attrs){.stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1, 1, 1}, .groups = 1};
-    a->in_hw[0] = 23, a->in_hw[1] = 21, a->kernel[0] = a->kernel[1] = 3;
-    a->has_dbias = op == SN_OP_CONV2D_DW;
-    sn_desc dx = f32(4, batch, 23, 21, 40), dy = f32(4, batch, 23, 21, 24);
-    o.in[0] = op == SN_OP_CONV2D_DX ? dy : dx;
-    o.in[1] = op == SN_OP_CONV2D_DW ? dy : f32(4, 3, 3, 40, 24);
-    if (op == SN_OP_CONV2D)
-        o.in[o.n_in++] = sn_desc_absent();
-    infer(&o, op == SN_OP_CONV2D_DW ? 2 : 1);
+    one_op o = conv3x3(op, batch, 23, 21, 40, 24);
+    o.run_batch = run_batch;
     state = 4711;
     for (size_t i = 0; i < SN_LEN(x); i++)
         x[i] = draw();
@@ -57,24 +65,8 @@ static uint64_t winograd_scratch(sn_device *d, sn_op_id op, int64_t n, int64_t s
                                  int64_t oc)
 {
     sn_proposal out;
-    one_op o = {.op = op, .n_in = 2};
-    sn_conv_attrs *a = &o.attrs.conv;
-    *a = (sn_conv_attrs){.stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1, 1, 1}, .groups = 1};
-    a->in_hw[0] = a->in_hw[1] = side, a->kernel[0] = a->kernel[1] = 3;
-    sn_desc x = f32(4, n, side, side, c), y = f32(4, n, side, side, oc);
-    o.in[0] = op == SN_OP_CONV2D_DX ? y : x;
-    o.in[1] = op == SN_OP_CONV2D_DW ? y : f32(4, 3, 3, c, oc);
-    if (op == SN_OP_CONV2D)
-        o.in[o.n_in++] = sn_desc_absent();
-    infer(&o, op == SN_OP_CONV2D_DW ? 2 : 1);
-    sn_operation operation = {.op = op,
-                              .attrs = &o.attrs,
-                              .n_in = o.n_in,
-                              .n_out = o.n_out,
-                              .in = o.in,
-                              .out = o.out,
-                              .in_layout = o.in_layout,
-                              .out_wish = o.wish};
+    one_op o = conv3x3(op, n, side, side, c, oc);
+    sn_operation operation = one_operation(&o);
     assert_int_equal(sn_backend_cpu.propose(d, &operation, &out, NULL), SNUG_OK);
     const char *kernel = sn_backend_cpu.kernel_name(d, op, out.kernel);
     return strcmp(kernel, "own, Winograd") == 0 ? out.workspace_bytes : 0;
